@@ -1,0 +1,56 @@
+# Every target sets up what it needs by itself; `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help run setup test test-all clients check bench bench-peers soak show-main trace install-hooks clean
+
+PYTHON ?= python3
+VENV := .venv/bin
+# More words for the target's program, such as ARGS="--runtime-dir /tmp/run".
+ARGS ?=
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run:  ## set everything up and serve examples/servers.json on 127.0.0.1:8765
+	@exec $(PYTHON) tools/run.py $(ARGS)
+
+setup:  ## make .venv with everything that the tests need
+	@$(PYTHON) tools/setup.py
+
+test: setup  ## run the suite; it says what could not run (a failure with CI=true)
+	@exec $(VENV)/python -m pytest -m "not soak and not clients and not removal and not slow" $(ARGS)
+
+test-all: setup  ## the suite with its slow part: hostile servers, chaos, reload, installs
+	@exec $(VENV)/python -m pytest -m "not soak and not clients and not removal" $(ARGS)
+
+clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
+	@exec $(VENV)/python -m pytest -m clients $(ARGS)
+
+check: setup  ## lint and type-check only
+	@$(VENV)/ruff check
+	@$(VENV)/ruff format --check
+	@$(VENV)/mypy
+
+bench: setup  ## measure the proxy beside its limits, interleaved
+	@exec $(VENV)/python bench/run.py $(ARGS)
+
+bench-peers: setup  ## the same beside other gateways, which are installed first
+	@exec $(VENV)/python bench/run.py --peers $(ARGS)
+
+soak: setup  ## run what takes many minutes
+	@exec $(VENV)/python -m pytest -m soak $(ARGS)
+
+show-main: setup  ## show what is promised: what, figure, bar, PASS, FAIL or NOT RUN
+	@exec $(VENV)/python tests/show_main.py $(ARGS)
+
+trace: setup  ## show each requirement with its tests and their results
+	@exec $(VENV)/python tests/trace.py $(ARGS)
+
+install-hooks: setup  ## let git run the linters before each commit
+	@$(VENV)/pre-commit install
+
+clean:  ## remove .venv and every cache in the checkout
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	find supervisor tests tools bench -name __pycache__ -prune -exec rm -rf {} +
