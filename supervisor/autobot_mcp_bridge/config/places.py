@@ -1,0 +1,108 @@
+"""Where everything lies: the three directories of one proxy, and the names below them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autobot_mcp_bridge.model.names import ServerId
+
+PRODUCT = "mcp-bridge"
+ENV_CONFIG_DIR = "MCP_BRIDGE_CONFIG_DIR"
+ENV_STATE_DIR = "MCP_BRIDGE_STATE_DIR"
+ENV_RUNTIME_DIR = "MCP_BRIDGE_RUNTIME_DIR"
+# A tenant's directory lies beside these in the state directory (ServerId.directory); the other
+# names there (tokens.d, headers.d) hold a dot, which no tenant can.
+RESERVED_TENANTS = frozenset({"packages", "run"})
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The three directories; nothing here touches the disk."""
+
+    config_dir: Path
+    state_dir: Path
+    runtime_dir: Path
+
+    @property
+    def servers_json(self) -> Path:
+        return self.config_dir / "servers.json"
+
+    @property
+    def servers_d(self) -> Path:
+        return self.config_dir / "servers.d"
+
+    @property
+    def host_toml(self) -> Path:
+        return self.config_dir / "host.toml"
+
+    @property
+    def tokens_d(self) -> Path:
+        """One file of token digests per server; the directory is 0700."""
+        return self.state_dir / "tokens.d"
+
+    @property
+    def headers_d(self) -> Path:
+        """One 0600 file per server, named by its instance, for `curl -H @FILE`; 0700."""
+        return self.state_dir / "headers.d"
+
+    @property
+    def packages(self) -> Path:
+        return self.state_dir / "packages"
+
+    @property
+    def control_socket(self) -> Path:
+        return self.runtime_dir / "control.sock"
+
+    @property
+    def endpoint_file(self) -> Path:
+        return self.runtime_dir / "endpoint.json"
+
+    def server_dir(self, server: ServerId) -> Path:
+        """A server's own directory, 0700 (NV-04)."""
+        return self.state_dir / server.directory
+
+
+def default_places(environ: Mapping[str, str] | None = None, *, uid: int | None = None) -> Places:
+    """The places of this user: the system's for root, XDG's for anyone else."""
+    return resolve_places(environ=environ, uid=uid)
+
+
+def resolve_places(
+    *,
+    config_dir: str | Path | None = None,
+    state_dir: str | Path | None = None,
+    runtime_dir: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    uid: int | None = None,
+) -> Places:
+    """Each directory by the first that is given: argument, MCP_BRIDGE_*_DIR, the user's default.
+
+    Relative ones are made absolute: a server's working directory is not the caller's.
+    """
+    env = os.environ if environ is None else environ
+    root = (os.geteuid() if uid is None else uid) == 0
+    config = config_dir or env.get(ENV_CONFIG_DIR)
+    state = state_dir or env.get(ENV_STATE_DIR)
+    runtime = runtime_dir or env.get(ENV_RUNTIME_DIR)
+    if root:
+        config = config or Path("/etc", PRODUCT)
+        state = state or Path("/var/lib", PRODUCT)
+        runtime = runtime or Path("/run", PRODUCT)
+    else:
+        config = config or _xdg(env, "XDG_CONFIG_HOME", ".config") / PRODUCT
+        state = state or _xdg(env, "XDG_STATE_HOME", ".local/state") / PRODUCT
+        if not runtime:
+            base = env.get("XDG_RUNTIME_DIR")
+            runtime = Path(base, PRODUCT) if base else Path(state, "run")
+    return Places(_absolute(config), _absolute(state), _absolute(runtime))
+
+
+def _xdg(env: Mapping[str, str], name: str, fallback: str) -> Path:
+    # The XDG Base Directory specification has relative values ignored.
+    value = env.get(name, "")
+    return Path(value) if value.startswith("/") else Path(env.get("HOME") or "/", fallback)
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 - no symlinks resolved

@@ -1,0 +1,100 @@
+"""What must hold between settings, and between a setting and this host."""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from autobot_mcp_bridge.config.places import RESERVED_TENANTS
+from autobot_mcp_bridge.config.problem import Loc
+from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.server import ServerSpec
+
+Finding = tuple[Loc, object, str]
+
+# A proxy that is told to stop waits this long for its slowest server at most.
+MAX_STOP_SECONDS = 600.0
+MAX_SECONDS = 366 * 86400.0
+MIN_MEMORY = 4 << 20  # no interpreter starts in less
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+
+
+def server_relations(spec: ServerSpec) -> Iterator[Finding]:
+    """Each thing about the server that cannot work: place, value, clause. Looks at the disk."""
+    if spec.tenant in RESERVED_TENANTS:
+        yield ("tenant",), spec.tenant, "the name is reserved for a directory of the state"
+    timeouts = spec.timeouts
+    for key in ("start", "call", "idle", "stop"):
+        if getattr(timeouts, key) > MAX_SECONDS:
+            yield ("timeouts", key), getattr(timeouts, key), "allowed is at most 366 days"
+    if timeouts.stop > MAX_STOP_SECONDS:
+        yield (
+            ("timeouts", "stop"),
+            timeouts.stop,
+            f"allowed is at most {MAX_STOP_SECONDS:g} seconds",
+        )
+    if spec.breaker.window > MAX_SECONDS:
+        yield ("breaker", "window"), spec.breaker.window, "allowed is at most 366 days"
+    if spec.caps.queue < spec.caps.body:
+        clause = (
+            f"allowed is at least caps.body ({spec.caps.body} bytes), or no such body would fit"
+        )
+        yield ("caps", "queue"), spec.caps.queue, clause
+    if spec.limits.memory < MIN_MEMORY:
+        yield ("limits", "memory"), spec.limits.memory, f"allowed is at least {MIN_MEMORY >> 20}M"
+    if spec.limits.cpu < 1:
+        yield ("limits", "cpu"), f"{spec.limits.cpu}%", "allowed is at least 1%"
+    if spec.cwd is not None and not Path(spec.cwd).is_dir():
+        yield ("cwd",), spec.cwd, "allowed is a directory that exists"
+    yield from _command(spec)
+
+
+def _command(spec: ServerSpec) -> Iterator[Finding]:
+    # A relative path would mean another program in every working directory; a bare name is
+    # looked up when the command is resolved.
+    if spec.command and "/" in spec.command[0] and not spec.command[0].startswith("/"):
+        clause = "the program is a relative path; allowed is an absolute path or a bare name"
+        yield ("command", 0), spec.command[0], clause
+
+
+def host_relations(host: HostSettings) -> Iterator[Finding]:
+    """Each host setting that cannot work or must not: place, value, clause."""
+    for key, value in (("listen", host.listen.address), ("operator", host.operator.address)):
+        address = _address(value)
+        if address is None:
+            yield (key, "address"), value, "allowed is an IP address or localhost"
+        elif not address.is_loopback and not host.listen.beyond_loopback:
+            clause = "an address beyond loopback needs listen.beyond_loopback = true"
+            yield (key, "address"), value, clause
+    if host.operator.port and host.operator.port == host.listen.port:
+        clause = "allowed is another port than listen.port"
+        yield ("operator", "port"), host.operator.port, clause
+    if host.limits.sessions_per_token > host.limits.sessions_per_server:
+        clause = (
+            f"allowed is at most limits.sessions_per_server ({host.limits.sessions_per_server})"
+        )
+        yield ("limits", "sessions_per_token"), host.limits.sessions_per_token, clause
+    for key in ("session_idle", "body_timeout"):
+        if getattr(host.limits, key) > MAX_SECONDS:
+            yield ("limits", key), getattr(host.limits, key), "allowed is at most 366 days"
+    for index, value in enumerate(host.http.allowed_hosts):
+        if not _HOST.fullmatch(value.lower()):
+            yield ("http", "allowed_hosts", index), value, "allowed is HOST or HOST:PORT"
+    for index, value in enumerate(host.http.allowed_origins):
+        if not _ORIGIN.fullmatch(value.lower()):
+            clause = "allowed is SCHEME://HOST or SCHEME://HOST:PORT"
+            yield ("http", "allowed_origins", index), value, clause
+    for index, value in enumerate(host.http.trusted_proxies):
+        try:
+            ipaddress.ip_network(value)
+        except ValueError:
+            clause = "allowed is an IP address or a network such as 10.0.0.0/8"
+            yield ("http", "trusted_proxies", index), value, clause
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address("127.0.0.1" if text == "localhost" else text)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Pure records and rules: no I/O, no asyncio."""

@@ -1,0 +1,17 @@
+"""What to exec for a server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to exec for a server: resolved, offline, no shell.
+
+    Attributes:
+        argv: the words; the first is an absolute path.
+        env: what the command needs beyond the server's own `env` (a node's PATH, say).
+    """
+
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)

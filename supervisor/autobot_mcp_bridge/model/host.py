@@ -1,0 +1,64 @@
+"""The host's own settings: host.toml, as checked."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from autobot_mcp_bridge.model.quantities import Duration, Size
+from autobot_mcp_bridge.model.server import EnvName, Record
+
+
+class Listen(Record):
+    address: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(
+        8765, ge=0, le=65535, description="port of the MCP endpoints; 0: any free one"
+    )
+    beyond_loopback: bool = Field(False, description="the explicit word for any other address")
+
+
+class Operator(Record):
+    """The listener for /metrics and the details of /healthz."""
+
+    address: str = Field("127.0.0.1", description="address of the operator's listener")
+    port: int = Field(8766, ge=0, le=65535, description="its port; 0: any free one")
+
+
+class Http(Record):
+    allowed_hosts: tuple[str, ...] = Field((), description="Host values beyond loopback's names")
+    allowed_origins: tuple[str, ...] = Field((), description="Origin values that are let in")
+    trusted_proxies: tuple[str, ...] = Field(
+        (), description="addresses or networks whose X-Forwarded-For is believed"
+    )
+
+
+class HostLimits(Record):
+    sessions_per_server: int = Field(1000, ge=1, description="live sessions of one server")
+    sessions_per_token: int = Field(500, ge=1, description="live sessions of one token and server")
+    session_idle: Duration = Field("1h", gt=0, description="without a request until a session ends")  # type: ignore[assignment]
+    body_timeout: Duration = Field("30s", gt=0, description="for a request body to arrive whole")  # type: ignore[assignment]
+    stream_events: int = Field(256, ge=8, description="messages that wait for a slow stream")
+    stream_bytes: Size = Field("4M", ge=65536, description="bytes that wait for a slow stream")  # type: ignore[assignment]
+    calls_per_server: int = Field(1024, ge=1, description="calls in flight to one server")
+
+
+class Log(Record):
+    access: Literal["off", "errors", "all"] = Field(
+        "errors", description="which requests are logged: none, those refused, all"
+    )
+
+
+class Environment(Record):
+    pass_: tuple[EnvName, ...] = Field(
+        (), alias="pass", description="variables handed to package installs, never to servers"
+    )
+
+
+class HostSettings(Record):
+    """Everything of host.toml, with every default filled in."""
+
+    listen: Listen = Field(Listen(), description="where clients connect")
+    operator: Operator = Field(Operator(), description="where operators look")
+    http: Http = Field(Http(), description="which requests are let in")
+    limits: HostLimits = Field(HostLimits(), description="what one host carries")
+    log: Log = Field(Log(), description="what is logged")
+    environment: Environment = Field(Environment(), description="variables for installs")

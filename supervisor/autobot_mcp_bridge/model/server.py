@@ -1,0 +1,136 @@
+"""One server's definition, as checked: the record that everything else works from.
+
+The model is the only place that knows keys, types and defaults; the JSON Schema and the table in
+the documentation are generated from it. DESIGN: an unknown key is an error.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, ServerId
+from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
+
+Part = Annotated[str, Field(pattern=f"^{PART}$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# execve(2) ends a string at NUL; a newline in argv is legal but never meant.
+Word = Annotated[str, Field(pattern=r"^[^\x00\n]*$")]
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$")]
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Paths(Record):
+    read: tuple[AbsolutePath, ...] = Field((), description="readable below these paths")
+    write: tuple[AbsolutePath, ...] = Field((), description="writable below these paths")
+
+
+class Tools(Record):
+    allow: tuple[str, ...] = Field(("*",), description="tool names that pass, as shell globs")
+    deny: tuple[str, ...] = Field((), description="tool names that do not, although allowed")
+
+
+class Methods(Record):
+    allow: tuple[str, ...] = Field(
+        ("tasks/*",),
+        description="JSON-RPC methods beyond those of the two eras that pass, as shell globs",
+    )
+
+
+class Network(Record):
+    mode: Literal["none", "loopback", "list", "internet", "names"] = Field(
+        "none", description="what the server may reach"
+    )
+
+
+class Limits(Record):
+    memory: Size = Field("512M", description="memory of all its processes together")  # type: ignore[assignment]
+    cpu: Percent = Field("100%", description="share of one CPU")  # type: ignore[assignment]
+    tasks: int = Field(128, ge=1, description="threads and processes")
+    open_files: int = Field(1024, ge=16, description="open files of one process")
+
+
+class Timeouts(Record):
+    start: Duration = Field("30s", gt=0, description="from start to its initialize answer")  # type: ignore[assignment]
+    call: Duration = Field("60s", gt=0, description="of one call without progress")  # type: ignore[assignment]
+    idle: Duration = Field("5m", description="without a call until it is stopped; 0: never")  # type: ignore[assignment]
+    stop: Duration = Field("10s", description="from the close of stdin to the first signal")  # type: ignore[assignment]
+
+
+class Breaker(Record):
+    crashes: int = Field(5, ge=1, description="crashes within the window that are tolerated")
+    window: Duration = Field("60s", gt=0, description="the window, and the wait while open")  # type: ignore[assignment]
+    probe: bool = Field(True, description="after the wait, let one call try a start")
+
+
+class Caps(Record):
+    line: Size = Field("16M", ge=65536, description="one line of the server's stdout")  # type: ignore[assignment]
+    body: Size = Field("4M", ge=1024, description="one request body")  # type: ignore[assignment]
+    queue: Size = Field("8M", ge=65536, description="bytes waiting for the server's stdin")  # type: ignore[assignment]
+
+
+class ServerSpec(Record):
+    """A server as configured, with every default filled in."""
+
+    tenant: Part = Field(DEFAULT_TENANT, description="whose it is")
+    project: Part | None = Field(None, description="of which project; absent: of all the tenant's")
+    name: Part = Field(description="its name")
+    command: tuple[Word, ...] = Field((), description="argv, started without a shell")
+    env: dict[EnvName, Word] = Field(
+        default_factory=dict, description="environment variables; not for secrets"
+    )
+    credentials: dict[EnvName, Part] = Field(
+        default_factory=dict, description="environment variable: name of the host's credential"
+    )
+    paths: Paths = Field(Paths(), description="files beyond its own directory")
+    groups: tuple[Part, ...] = Field((), description="supplementary groups")
+    tokens_sha256: tuple[Sha256, ...] = Field((), description="sha256 of each token that is let in")
+    tools: Tools = Field(Tools(), description="which tools are listed and may be called")
+    methods: Methods = Field(Methods(), description="which further methods pass")
+    profile: Literal["strict", "python", "node", "npx", "uvx", "browser"] | None = Field(
+        None, description="the sandbox; absent: by the command"
+    )
+    network: Network = Field(Network(), description="what the server may reach")
+    limits: Limits = Field(Limits(), description="what the server may use")
+    sessions: Literal["shared", "isolated"] = Field(
+        "shared", description="one process for all sessions, or one for each"
+    )
+    warm: bool = Field(False, description="start without waiting for a call, never stop when idle")
+    warm_pool: int = Field(0, ge=0, description="isolated instances kept ready")
+    timeouts: Timeouts = Field(Timeouts(), description="how long is waited")
+    breaker: Breaker = Field(Breaker(), description="when crashes stop the restarts")
+    caps: Caps = Field(Caps(), description="how large one message may be")
+    enabled: bool = Field(True, description="whether it is served")
+    cwd: AbsolutePath | None = Field(None, description="working directory; absent: its own")
+    run_as: str | None = Field(None, description="an existing user to run as")
+    max_exposure: float | None = Field(None, ge=0, le=10, description="systemd-analyze security")
+    url: str | None = Field(None, description="an upstream instead of a command")
+    headers: dict[str, str] = Field(default_factory=dict, description="headers for the upstream")
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        _ = self.id
+        if not self.command and self.url is None:
+            raise ValueError("command: allowed is a list of at least one word")
+        if self.command and not self.command[0]:
+            raise ValueError("command: the first word must not be empty")
+        return self
+
+    @property
+    def id(self) -> ServerId:
+        return ServerId(self.tenant, self.project, self.name)
+
+    @property
+    def instance(self) -> str:
+        return self.id.instance
+
+    def process_view(self) -> dict[str, Any]:
+        """The part whose change needs a new process; the rest is changed in place."""
+        return self.model_dump(
+            include={"command", "env", "credentials", "cwd", "limits", "sessions", "url", "run_as"}
+        )
