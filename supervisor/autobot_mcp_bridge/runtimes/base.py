@@ -1,0 +1,75 @@
+"""The seam between a server's definition and its process."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.death import Death
+from autobot_mcp_bridge.model.server import ServerSpec
+
+__all__ = ["Command", "Process", "Runtime", "StartError"]
+
+
+class StartError(Exception):
+    """The process could not be started; `death` says why."""
+
+    def __init__(self, death: Death) -> None:
+        super().__init__(death.describe())
+        self.death = death
+
+
+class Process(Protocol):
+    """One running invocation of a server.
+
+    The two descriptors belong to the caller from the start on: whoever holds the process closes
+    them exactly once, `stdin_fd` first when the server is to end.
+    """
+
+    invocation: str  # unique per start: 32 hex digits, as systemd's INVOCATION_ID
+    pid: int
+    stdin_fd: int  # the caller writes here
+    stdout_fd: int  # the caller reads here
+
+    async def ended(self) -> Death:
+        """Wait until the process is gone and tell how; never raises, may be awaited many times.
+
+        Not bounded: the caller bounds it. Cancelling the wait leaves the process alone.
+        """
+        ...
+
+    async def stop(self, grace: float) -> Death:
+        """End it and everything it started: wait `grace` seconds, then SIGTERM, then SIGKILL.
+
+        The caller has closed stdin before. Returns when the main process is gone, at the latest
+        KILL_AFTER seconds after the grace; idempotent.
+        """
+        ...
+
+
+class Runtime(Protocol):
+    """Starts servers. One object for a proxy's whole life."""
+
+    name: str
+
+    @property
+    def dropped_lines(self) -> Mapping[str, int]:
+        """Lines of stderr beyond a server's budget, by instance; they reached no log."""
+        ...
+
+    async def start(self, spec: ServerSpec, command: Command) -> Process:
+        """Start the server's process and hand over its pipes.
+
+        Bounded by the time that exec takes; never waits for the server to answer anything.
+
+        Raises:
+            StartError: it could not be started. Nothing is left behind.
+        """
+        ...
+
+    def unkept(self, spec: ServerSpec) -> list[str]:
+        """Name the parts of a definition that this runtime cannot keep, a sentence each."""
+        ...
+
+    async def close(self) -> None:
+        """End every process that is still there, bounded; used once at the proxy's end."""
+        ...

@@ -1,0 +1,43 @@
+"""Taking secrets out of what a server writes to stderr before anyone sees it."""
+
+import re
+from collections.abc import Iterable
+
+REDACTED = "«redacted»"
+SHORTEST = 7  # characters; shorter values (`info`, `8080`) would only make holes in the text
+# Each pattern is linear: bounded repeats, and runs that are matched from their beginning only.
+_AFTER_WORD = re.compile(
+    r"(?i)\b(bearer[ \t]{1,8}|[\w-]{0,32}(?:password|passwd|secret|token|api[_-]?key)"
+    r"[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"']?)([^\s\"',;]+)"
+)
+_TOKEN = re.compile(
+    r"\b(?:sk-[\w-]{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|xox[a-z]-[\w-]{8,}"
+    r"|mcpb_[\w-]{8,}|AKIA[0-9A-Z]{12,}|eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?)"
+)
+_LONG = re.compile(r"(?<![A-Za-z0-9+_-])[A-Za-z0-9+_-]{32,}={0,2}")
+_PADDED = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{32,}={1,2}")
+# Control characters could forge further log lines or speak to a terminal.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
+
+
+class Redactor:
+    """Makes a line of stderr fit to be shown."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        # The longest first: one value may be part of another.
+        self._values = sorted((v for v in set(values) if len(v) >= SHORTEST), key=len, reverse=True)
+
+    def __call__(self, line: str) -> str:
+        for value in self._values:
+            line = line.replace(value, REDACTED)
+        line = _AFTER_WORD.sub(rf"\1{REDACTED}", line)
+        line = _TOKEN.sub(REDACTED, line)
+        line = _PADDED.sub(REDACTED, line)
+        line = _LONG.sub(_unless_word, line)
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line)
+
+
+def _unless_word(match: re.Match[str]) -> str:
+    text = match[0]
+    mixed = any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+    return REDACTED if mixed else text

@@ -1,0 +1,25 @@
+"""What a definition asks for and plain child processes cannot give."""
+
+import os
+
+from autobot_mcp_bridge.model.server import ServerSpec
+
+
+def unkept(spec: ServerSpec) -> list[str]:
+    """One sentence for each; `check` and every start say them."""
+    said = [f"network.mode {spec.network.mode} is not kept: it reaches what this host reaches"]
+    if spec.paths.read or spec.paths.write:
+        said.append("paths is not kept: file permissions alone decide what it reads and writes")
+    if spec.profile is not None or spec.max_exposure is not None:
+        said.append("profile and max_exposure are not kept: there is no sandbox")
+    said += [
+        f"limits.{name} is not kept: this runtime has no cgroup"
+        for name in ("cpu", "tasks")
+        if name in spec.limits.model_fields_set
+    ]
+    if spec.groups:
+        said.append("groups is not kept: it runs without supplementary groups")
+    if spec.run_as is not None and os.geteuid() != 0:
+        said.append("run_as is not kept: it runs as the user that the proxy runs as")
+    said.append("limits.memory is best effort: looked at twice a second, then SIGKILL")
+    return said

@@ -1,0 +1,1 @@
+"""What must be on the host before a server can start: packages and resolved commands."""

@@ -1,0 +1,172 @@
+"""Installed packages: one directory per exact version, complete when its marker stands in it.
+
+    <store>/npm/@scope/name@1.2.3/        with .complete.json, written last
+    <store>/pypi/mcp+cli@2.3.0/
+    <store>/resolved.json                 which version a range or no version came to mean
+    <store>/logs/, <store>/locks/, <store>/cache/
+
+A directory without its marker is an install that was cut off (BUGS S9): whoever holds the
+package's lock removes it and starts again. The store is world-readable, since every server runs
+as another uid; only its owner writes.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.specs import Kind, PackageSpec
+
+MARKER = ".complete.json"
+MARKER_VERSION = 1
+LOCK = "requirements.txt"  # what a PyPI install consists of, with hashes
+# How often a lock that another process holds is tried again.
+LOCK_PAUSE = 0.2
+PUBLIC_DIRECTORY = 0o755
+PUBLIC_FILE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """One complete install, as its marker tells.
+
+    Attributes:
+        version: the exact one.
+        integrity: npm's or PyPI's digest of the package's archive; empty where none was told.
+        binaries: program name to its argv.
+        default: the program that is meant when none is named; None where that is not clear.
+        path: directories for PATH, so that the server finds its own node or python.
+    """
+
+    version: str
+    integrity: str
+    binaries: Mapping[str, tuple[str, ...]]
+    default: str | None
+    path: tuple[str, ...] = field(default=())
+
+    def argv(self, binary: str | None) -> tuple[str, ...]:
+        """The words that start the program.
+
+        Raises:
+            InstallError: the package has no such program.
+        """
+        wanted = binary or self.default
+        if wanted is None or wanted not in self.binaries:
+            names = ", ".join(sorted(self.binaries)) or "none"
+            what = f"no program {wanted}" if wanted else "no program of its own name"
+            raise InstallError(f"the package has {what}; it has: {names}")
+        return tuple(self.binaries[wanted])
+
+
+class Store:
+    """The directories; nothing here starts a program. Every method blocks (disk, file locks)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def directory(self, spec: PackageSpec, version: str) -> Path:
+        return self.root / spec.kind.value / f"{spec.directory_name}@{version}"
+
+    def prepare(self) -> None:
+        """Make the store's directories, readable for every uid whatever the caller's umask is."""
+        for name in ("", "logs", "locks", "cache", *Kind):
+            public_directory(self.root / name)
+
+    def log_file(self, name: str) -> Path:
+        return self.root / "logs" / f"{_flat(name)}.log"
+
+    @contextmanager
+    def locked(self, name: str, job: Job) -> Iterator[None]:
+        """Hold the lock of that name against other processes and threads.
+
+        Raises:
+            InstallError: it was not free within the job's deadline, or the job was cancelled.
+        """
+        with (self.root / "locks" / f"{_flat(name)}.lock").open("w", encoding="utf-8") as file:
+            while not _try_lock(file.fileno()):
+                job.check(f"another process has been installing {name} all the time")
+                time.sleep(LOCK_PAUSE)
+            yield
+
+    def find(self, spec: PackageSpec) -> Installed | None:
+        """The complete install that the spec means, if there is one."""
+        version = spec.version if spec.exact else self.resolved(spec)
+        return self.read(self.directory(spec, version)) if version is not None else None
+
+    def read(self, directory: Path) -> Installed | None:
+        try:
+            found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+            if found.pop("format") != MARKER_VERSION:
+                return None
+            binaries = {name: tuple(argv) for name, argv in found.pop("binaries").items()}
+            return Installed(binaries=binaries, path=tuple(found.pop("path")), **found)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None  # no marker, or none that can be believed: not installed
+
+    def complete(self, directory: Path, installed: Installed) -> None:
+        """Write the marker: from here on the install counts."""
+        document = {"format": MARKER_VERSION, **asdict(installed)}
+        replace_public(directory / MARKER, json.dumps(document, indent=1) + "\n")
+
+    def resolved(self, spec: PackageSpec) -> str | None:
+        """The exact version that a range was resolved to, the first time it was asked for."""
+        version = self._resolutions().get(f"{spec.kind.value}:{spec.label}")
+        return version if isinstance(version, str) else None
+
+    def remember(self, spec: PackageSpec, version: str, job: Job) -> None:
+        with self.locked("resolved.json", job):
+            known = {**self._resolutions(), f"{spec.kind.value}:{spec.label}": version}
+            text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+            replace_public(self.root / "resolved.json", text)
+
+    def _resolutions(self) -> dict[str, object]:
+        try:
+            known = json.loads((self.root / "resolved.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def public_directory(path: Path) -> None:
+    """Make the directory and what is missing above it, readable for every uid."""
+    missing = [path, *path.parents]
+    missing = missing[: next((n for n, p in enumerate(missing) if p.exists()), len(missing))]
+    for directory in reversed(missing):
+        directory.mkdir(exist_ok=True)
+        directory.chmod(PUBLIC_DIRECTORY)
+
+
+def fresh_directory(path: Path) -> None:
+    """An empty directory in the place of whatever a cut-off install left there."""
+    if path.exists():
+        shutil.rmtree(path)
+    public_directory(path)
+
+
+def replace_public(path: Path, text: str) -> None:
+    """Write the file whole or not at all, durable before it counts."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.chmod(PUBLIC_FILE)
+    draft.replace(path)
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "+")
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

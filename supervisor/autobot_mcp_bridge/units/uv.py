@@ -1,0 +1,61 @@
+"""Resolving and installing with uv, where there is one: beside this Python, or on PATH."""
+
+from pathlib import Path
+
+from autobot_mcp_bridge.units.job import Job
+from autobot_mcp_bridge.units.pip_settings import uv_environment
+from autobot_mcp_bridge.units.reach import find_program
+from autobot_mcp_bridge.units.root import WHEELS_ONLY, is_root
+from autobot_mcp_bridge.units.store import LOCK, Store
+
+
+def find(job: Job) -> Path | None:
+    return find_program("uv", job.environ)
+
+
+def lock(uv: Path, requirement: str, base: Path, store: Store, job: Job) -> str:
+    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file."""
+    wanted = job.log.with_name(f"{job.log.stem}.in")
+    wanted.write_text(requirement + "\n", encoding="utf-8")
+    words: list[str | Path] = [
+        "pip",
+        "compile",
+        wanted,
+        "--python",
+        base,
+        "--generate-hashes",
+        "--no-annotate",
+    ]
+    words += ["--no-header", "--quiet", *_only_wheels()]
+    try:
+        return job.run([uv, *words], env=_environment(store, job), cwd=store.root)
+    finally:
+        wanted.unlink(missing_ok=True)
+
+
+def fill(uv: Path, directory: Path, base: Path, store: Store, job: Job) -> None:
+    """Make the venv in the directory and install what the lock in it names."""
+    env = _environment(store, job)
+    # The lock keeps to them already, and with hashes uv refuses those that pin nothing.
+    env.pop("UV_CONSTRAINT", None)
+    job.run([uv, "venv", "--allow-existing", "--python", base, directory], env=env, cwd=store.root)
+    words: list[str | Path] = [
+        "pip",
+        "install",
+        "--python",
+        directory / "bin/python",
+        "--require-hashes",
+    ]
+    words += ["--requirement", directory / LOCK, *_only_wheels()]
+    job.run([uv, *words], env=env, cwd=store.root)
+
+
+def _only_wheels() -> list[str | Path]:
+    return [WHEELS_ONLY] if is_root() else []
+
+
+def _environment(store: Store, job: Job) -> dict[str, str]:
+    env = uv_environment(job.environ)
+    # The caller may have a venv active; uv must not look at it.
+    env.pop("VIRTUAL_ENV", None)
+    return {**env, "UV_CACHE_DIR": str(store.root / "cache/uv")}

@@ -1,0 +1,108 @@
+"""The store's directories, locks and memory."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.specs import parse_command
+from autobot_mcp_bridge.units.store import MARKER, Installed, Store
+
+SPEC = parse_command(["npx", "@a/b@1.0.0"])
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = Store(tmp_path / "packages")
+    found.prepare()
+    return found
+
+
+@pytest.fixture
+def job(store):
+    return Job(store.log_file("test"), {})
+
+
+def installed():
+    return Installed("1.0.0", "sha512-x", {"b": ("/node", "/b.js")}, "b", ("/bin",))
+
+
+def test_a_package_has_a_directory_of_its_own_by_name_and_exact_version(store):
+    directory = store.directory(SPEC, "1.0.0")
+
+    assert directory == store.root / "npm/@a/b@1.0.0"
+
+
+def test_only_a_marker_makes_an_install_complete(store):
+    directory = store.directory(SPEC, "1.0.0")
+    directory.mkdir(parents=True)
+    assert store.find(SPEC) is None
+
+    store.complete(directory, installed())
+
+    assert store.find(SPEC) == installed()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 9}', '{"format": 1, "x": 2}'])
+def test_a_marker_that_cannot_be_believed_counts_as_none(store, text):
+    directory = store.directory(SPEC, "1.0.0")
+    directory.mkdir(parents=True)
+    (directory / MARKER).write_text(text)
+
+    assert store.find(SPEC) is None
+
+
+def test_the_directories_are_public_whatever_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        store = Store(tmp_path / "a" / "packages")
+        store.prepare()
+    finally:
+        os.umask(before)
+
+    assert {
+        p.stat().st_mode & 0o777 for p in (store.root.parent, store.root, store.root / "npm")
+    } == {0o755}
+
+
+def test_one_name_is_locked_by_one_at_a_time(store, job):
+    held, other = threading.Event(), Job(store.log_file("other"), {})
+    refused = []
+
+    def wait_for_it():
+        held.wait(5)
+        try:
+            with store.locked("x", other):
+                refused.append("had it")
+        except InstallError as error:
+            refused.append(str(error))
+
+    other.deadline = time.monotonic()
+    thread = threading.Thread(target=wait_for_it)
+    thread.start()
+    with store.locked("x", job):
+        held.set()
+        thread.join(5)
+
+    assert "another process has been installing x" in refused[0]
+    with store.locked("x", other):
+        pass
+
+
+def test_a_resolution_is_remembered_beside_the_others(store, job):
+    first, second = (parse_command(["npx", text]) for text in ("a@^1", "a@^2"))
+    store.remember(first, "1.5.0", job)
+    store.remember(second, "2.5.0", job)
+
+    assert (store.resolved(first), store.resolved(second)) == ("1.5.0", "2.5.0")
+
+
+def test_a_broken_memory_is_an_empty_one(store, job):
+    spec = parse_command(["npx", "a@^1"])
+    (store.root / "resolved.json").write_text("{")
+
+    assert store.resolved(spec) is None
+    store.remember(spec, "1.0.0", job)
+    assert store.resolved(spec) == "1.0.0"
