@@ -1,0 +1,328 @@
+"""One process's channel: many callers share two pipes, each gets its own answer.
+
+Private ids are integers that never repeat, so no client's id can meet another's (D1), and the
+private id doubles as the progress token toward the server. The channel knows nothing of sessions
+or HTTP: a call is a slot that is woken when something for it has arrived.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Self
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.framing import LineSplitter, Oversized
+from autobot_mcp_bridge.channels.jsonrpc import Answer
+from autobot_mcp_bridge.channels.pipes import Pipes
+from autobot_mcp_bridge.model.errors import METHOD_NOT_FOUND, CallError, Cause
+from autobot_mcp_bridge.model.server import Caps
+from autobot_mcp_bridge.runtimes.base import Process
+
+# Progress extends a call's deadline, but never beyond this many times the deadline (H6).
+MAX_EXTENSION = 60
+# Notifications that wait for one call's stream; the oldest goes first (D8).
+MAX_EVENTS = 256
+# After so long without a byte a stream gets a comment (A17 asks for 15-25 s).
+KEEP_ALIVE = 15.0
+# The ticker looks at deadlines this often; a shorter deadline makes it look more often.
+TICK = 1.0
+TICK_MIN = 0.05
+# How much of the first stray line is kept for a start that fails.
+NOISE_SAMPLE = 120
+
+
+class Call:
+    """One request in flight.
+
+    `wake` is done when there is something to do: an answer or a failure has come, a notification
+    waits in `events`, or a keep-alive is due.
+    """
+
+    __slots__ = (
+        "answer",
+        "began",
+        "deadline",
+        "error",
+        "events",
+        "number",
+        "owner",
+        "streamable",
+        "timeout",
+        "token",
+        "touched",
+        "wake",
+    )
+
+    def __init__(self, number: int, timeout: float, now: float, owner: object) -> None:
+        self.number = number
+        self.owner = owner
+        self.timeout = timeout
+        self.began = now
+        self.deadline = now + timeout
+        self.touched = now
+        self.token: Any = None  # the client's progress token; None: it asked for no progress
+        self.answer: Answer | None = None
+        self.error: CallError | None = None
+        self.events: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+        self.streamable = False
+        self.wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def done(self) -> bool:
+        return self.answer is not None or self.error is not None
+
+    def ring(self) -> None:
+        if not self.wake.done():
+            self.wake.set_result(None)
+
+    async def result(self) -> Answer:
+        """Wait for the answer alone.
+
+        Raises:
+            CallError: there is none.
+        """
+        while not self.done:
+            await self.wake
+            if not self.done:
+                self.events.clear()
+                self.wake = asyncio.get_running_loop().create_future()
+        if self.error is not None:
+            raise self.error
+        assert self.answer is not None  # noqa: S101 - done means one of the two
+        return self.answer
+
+
+class Channel:
+    """The proxy's side of one running process."""
+
+    def __init__(
+        self,
+        process: Process,
+        caps: Caps,
+        *,
+        attention: asyncio.Event,
+        on_message: Callable[[dict[str, Any]], None],
+        on_dropped: Callable[[str], None],
+    ) -> None:
+        self.process = process
+        self.ended = asyncio.Event()
+        # Set when the channel's keeper should look: the end, or a deadline that passed.
+        self.attention = attention
+        self.pending: dict[int, Call] = {}
+        self.answered = 0
+        self.silent_deadlines = 0
+        self.noise = ""
+        self.last_used = asyncio.get_running_loop().time()
+        self._caps = caps
+        self._numbers = itertools.count(1)
+        self._splitter = LineSplitter(caps.line)
+        self._on_message = on_message
+        self._on_dropped = on_dropped
+        self._pipes: Pipes | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def open(cls, process: Process, caps: Caps, **callbacks: Any) -> Self:
+        channel = cls(process, caps, **callbacks)
+        channel._pipes = await Pipes.open(
+            process.stdin_fd,
+            process.stdout_fd,
+            on_data=channel._feed,
+            on_end=channel._end,
+        )
+        return channel
+
+    # ---- toward the server ----
+
+    def request(self, message: dict[str, Any], timeout: float, owner: object = None) -> Call:
+        """Send a request and return its call; the message is changed in place.
+
+        Raises:
+            CallError: the server does not read, or the message cannot be written.
+        """
+        number = next(self._numbers)
+        call = Call(number, timeout, self._loop.time(), owner)
+        message["id"] = number
+        params = message.get("params")
+        if isinstance(params, dict) and isinstance(meta := params.get("_meta"), dict):
+            token = meta.get("progressToken")
+            if token is not None:
+                call.token = token
+                meta["progressToken"] = number
+        self._write(message)
+        self.pending[number] = call
+        self.last_used = call.began
+        if self._ticker is None:
+            self._arm(timeout)
+        return call
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification; one that cannot be sent is dropped."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        try:
+            self._write(message)
+        except CallError:
+            self._on_dropped("stdin_full")
+
+    def reply(self, message: dict[str, Any]) -> None:
+        """Answer a request of the server's."""
+        try:
+            self._write(message)
+        except CallError:
+            self._on_dropped("stdin_full")
+
+    def cancel(self, call: Call, reason: str) -> None:
+        """Give a call up and tell the server so, by its own id for it (D2, E14)."""
+        if self.pending.pop(call.number, None) is not None:
+            self.notify("notifications/cancelled", {"requestId": call.number, "reason": reason})
+            call.error = CallError(Cause.CANCELLED, f"the call was cancelled: {reason}")
+            call.ring()
+
+    def _write(self, message: dict[str, Any]) -> None:
+        if self._pipes is None or self.ended.is_set():
+            raise CallError(Cause.CRASHED, "the server has just ended")
+        try:
+            line = jsonrpc.dumps(message)
+        except ValueError as error:
+            raise CallError(Cause.BAD_TEXT, f"the message cannot be written: {error}") from None
+        if self._pipes.waiting + len(line) > self._caps.queue:
+            raise CallError(
+                Cause.QUEUE_FULL, "the server does not read its stdin fast enough", retry_after=1
+            )
+        self._pipes.write(line + b"\n")
+
+    # ---- from the server ----
+
+    def _feed(self, chunk: bytes) -> None:
+        for line in self._splitter.feed(chunk):
+            if isinstance(line, Oversized):
+                self._oversized(line)
+                continue
+            message = jsonrpc.parse(line)
+            if isinstance(message, Answer):
+                self._answered(message)
+            elif message is None:
+                self._noise(line)
+            elif "id" in message:
+                self._asked(message)
+            else:
+                self._notified(message)
+
+    def _answered(self, answer: Answer) -> None:
+        call = self.pending.pop(answer.number, None)
+        self.silent_deadlines = 0
+        self.answered += 1
+        if call is None:
+            self._on_dropped("late_answer")
+            return
+        call.answer = answer
+        call.ring()
+
+    def _noise(self, line: bytes) -> None:
+        self._on_dropped("not_json_rpc")
+        if not self.noise:
+            self.noise = line[:NOISE_SAMPLE].decode("utf-8", "replace")
+
+    def _oversized(self, line: Oversized) -> None:
+        """Fail the one call whose answer was too large (H5, B1)."""
+        self._on_dropped("too_long")
+        ends = line.head + b" " + line.tail
+        answer = jsonrpc.locate(ends)
+        call = self.pending.pop(answer.number, None) if answer is not None else None
+        if call is not None:
+            call.error = CallError(
+                Cause.ANSWER_TOO_LARGE,
+                f"the answer has {line.size} bytes; caps.line allows {self._caps.line}",
+                data={"bytes": line.size, "cap": self._caps.line},
+            )
+            call.ring()
+
+    def _asked(self, message: dict[str, Any]) -> None:
+        """A request from a shared server: ping is answered, clients are not lent out (D3, H8)."""
+        if message["method"] == "ping":
+            self.reply({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            return
+        error = {"code": METHOD_NOT_FOUND, "message": "no client of a shared server answers this"}
+        self.reply({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+    def _notified(self, message: dict[str, Any]) -> None:
+        if message["method"] != "notifications/progress":
+            self._on_message(message)
+            return
+        params = message.get("params")
+        number = params.get("progressToken") if isinstance(params, dict) else None
+        call = self.pending.get(number) if isinstance(number, int) else None
+        if call is None or call.token is None or not isinstance(params, dict):
+            self._on_dropped("stray_progress")
+            return
+        call.deadline = min(
+            self._loop.time() + call.timeout, call.began + MAX_EXTENSION * call.timeout
+        )
+        params["progressToken"] = call.token
+        self.push(call, message)
+
+    def push(self, call: Call, message: dict[str, Any]) -> None:
+        """Put a notification onto a call's own stream, if its client reads one."""
+        if not call.streamable:
+            self._on_dropped("no_stream")
+            return
+        if len(call.events) == MAX_EVENTS:
+            self._on_dropped("slow_stream")
+        call.events.append(message)
+        call.ring()
+
+    # ---- time and the end ----
+
+    def _arm(self, timeout: float) -> None:
+        delay = min(TICK, max(TICK_MIN, timeout / 4))
+        self._ticker = self._loop.call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        """Look at every open call once; one timer for all costs less than a timer a call."""
+        self._ticker = None
+        now = self._loop.time()
+        for call in list(self.pending.values()):
+            if now >= call.deadline:
+                self._expire(call)
+            elif now - call.touched >= KEEP_ALIVE:
+                call.touched = now
+                call.ring()
+        if self.pending:
+            self._arm(min(call.timeout for call in self.pending.values()))
+
+    def _expire(self, call: Call) -> None:
+        del self.pending[call.number]
+        self.silent_deadlines += 1
+        reason = f"no answer within {call.timeout:g} s"
+        self.notify("notifications/cancelled", {"requestId": call.number, "reason": reason})
+        call.error = CallError(Cause.CALL_TIMEOUT, f"the server gave {reason}")
+        call.ring()
+        self.attention.set()
+
+    def fail(self, error: CallError) -> None:
+        """End every open call with the error."""
+        calls, self.pending = list(self.pending.values()), {}
+        for call in calls:
+            call.error = error
+            call.ring()
+
+    def _end(self) -> None:
+        self.ended.set()
+        self.attention.set()
+
+    def close_stdin(self) -> None:
+        if self._pipes is not None:
+            self._pipes.close_stdin()
+
+    def close(self) -> None:
+        """Let go of the pipes; idempotent."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+        if self._pipes is not None:
+            self._pipes.close()
+        self.ended.set()

@@ -1,0 +1,432 @@
+"""The state machine of one server: one task, one process at a time, started when somebody calls.
+
+    sleeping ─▶ waiting ─▶ starting ─▶ ready ─▶ stopping ─▶ sleeping
+                   └───────────┴─────────┴──▶ (a crash) ─▶ sleeping, or broken: the breaker is open
+
+A crash is an end that nobody asked for, before the server was ready or with a call open, whatever
+its code; any end but a clean exit at any time; a start timeout (DESIGN section 4).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from autobot_mcp_bridge import __version__
+from autobot_mcp_bridge.channels.channel import Call, Channel
+from autobot_mcp_bridge.model.death import Death, DeathCause
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.model.versions import HANDSHAKE, LATEST_HANDSHAKE
+from autobot_mcp_bridge.runtimes.base import Command, Process, Runtime, StartError
+from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
+
+# How long the end of stdout waits for the end of the process, which tells the cause.
+DEATH_WAIT = 0.3
+# So many deadlines in a row without any answer make a server unresponsive (DESIGN section 7).
+MAX_SILENT_DEADLINES = 3
+# Restoring sessions in a new process must not hold up its first call for longer.
+RESTORE_TIMEOUT = 5.0
+# A warm server that keeps crashing is started again after at least so long.
+WARM_PAUSE = 1.0
+# While a restart waits for open calls to end, they are looked at so often.
+DRAIN_POLL = 0.1
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the layers above want to know of one server.
+
+    Attributes:
+        restored: awaited before a new process takes calls; bounded by RESTORE_TIMEOUT.
+        message: a notification of the server's that belongs to no call.
+        started, crashed, dropped: counted as metrics.
+    """
+
+    restored: Callable[[Channel], Coroutine[Any, Any, None]]
+    message: Callable[[dict[str, Any]], None]
+    started: Callable[[], None]
+    crashed: Callable[[Death], None]
+    dropped: Callable[[str], None]
+
+
+class Instance:
+    """Keeps one server's process. `run` is its only task; everything else only asks it."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        runtime: Runtime,
+        commands: Callable[[ServerSpec], Command],
+        hooks: Hooks,
+        max_calls: int,
+    ) -> None:
+        self.spec = spec
+        self.state = State.SLEEPING
+        self.breaker = Breaker(spec.breaker)
+        self.hello: dict[str, Any] | None = None  # the initialize result, kept while it sleeps
+        self.last_death: Death | None = None
+        self.process: Process | None = None
+        self._runtime = runtime
+        self._commands = commands
+        self._hooks = hooks
+        self._max_calls = max_calls
+        self._channel: Channel | None = None
+        self._waiters: set[asyncio.Future[Channel]] = set()
+        self._attention = asyncio.Event()
+        self._stopped = False
+        self._retired = False
+        self._restart_by: float | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # ---- for callers ----
+
+    @property
+    def channel(self) -> Channel | None:
+        """The channel of a process that can be called right now."""
+        channel = self._channel
+        return channel if channel is not None and not channel.ended.is_set() else None
+
+    async def ready(self) -> Channel:
+        """A channel that can be called, starting the server if it sleeps.
+
+        Raises:
+            CallError: it may not be started, or could not be.
+        """
+        channel = self.channel
+        if channel is not None:
+            if len(channel.pending) >= self._max_calls:
+                raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
+            return channel
+        self.check_startable()
+        if len(self._waiters) >= self._max_calls:
+            raise CallError(Cause.QUEUE_FULL, "too many calls wait for the start", retry_after=1)
+        waiter: asyncio.Future[Channel] = self._loop.create_future()
+        self._waiters.add(waiter)
+        self._attention.set()
+        try:
+            # One start may have to wait for one stop; each is bounded by its own timeout.
+            timeouts = self.spec.timeouts
+            async with asyncio.timeout(timeouts.start + timeouts.stop + 2 * RESTORE_TIMEOUT):
+                return await waiter
+        except TimeoutError:
+            raise CallError(Cause.START_FAILED, "the server did not become ready in time") from None
+        finally:
+            self._waiters.discard(waiter)
+
+    def check_startable(self) -> None:
+        """Raise CallError if a call would be refused without any contact with the server."""
+        if self._retired:
+            raise CallError(Cause.SHUTTING_DOWN, "the server is being removed", retry_after=1)
+        if not self.spec.enabled:
+            raise CallError(Cause.DISABLED, "the server is disabled", retry_after=60)
+        if self._stopped:
+            raise CallError(Cause.STOPPED, "the server was stopped by the operator", retry_after=30)
+        if self.breaker.state is not BreakerState.CLOSED and not self._may_probe():
+            raise self._broken()
+
+    def _may_probe(self) -> bool:
+        if self.breaker.state is BreakerState.HALF_OPEN:
+            return self.state in (State.WAITING, State.STARTING, State.READY)
+        return self.breaker.settings.probe and self.breaker.retry_after(self._loop.time()) <= 0
+
+    def _broken(self) -> CallError:
+        now = self._loop.time()
+        death = self.last_death
+        last = f"; last: {death.describe()}" if death is not None else ""
+        return CallError(
+            Cause.BREAKER_OPEN,
+            f"the server crashed {self.breaker.recent(now)} times within "
+            f"{self.breaker.settings.window:g} s{last}",
+            data={"death": death.as_data()} if death is not None else None,
+            retry_after=self.breaker.retry_after(now),
+        )
+
+    # ---- for operators and the configuration ----
+
+    def stop(self) -> None:
+        """Stop it until it is started again."""
+        self._stopped = True
+        self._attention.set()
+
+    def start(self) -> None:
+        """Let it run again, and start it now."""
+        self._stopped = False
+        self._waiters.add(self._loop.create_future())
+        self._attention.set()
+
+    def reset(self) -> None:
+        """Close the breaker and forget the crashes (`reset-failed`)."""
+        self.breaker.reset()
+        self._attention.set()
+
+    def configure(self, spec: ServerSpec) -> None:
+        """Take a new definition; a process that no longer fits is replaced between calls."""
+        old, self.spec = self.spec, spec
+        self.breaker.configure(spec.breaker)
+        if old.process_view() != spec.process_view():
+            if self._channel is None:
+                self.hello = None  # else it stands until the new process has said its own
+            self.breaker.reset()
+            self._restart_by = self._loop.time() + spec.timeouts.call
+        self._attention.set()
+
+    def retire(self) -> None:
+        """Take no more calls; `run` returns when the open ones have ended, in bounded time."""
+        self._retired = True
+        self._restart_by = self._loop.time() + self.spec.timeouts.call
+        self._fail_waiters(CallError(Cause.SHUTTING_DOWN, "the server is being removed"))
+        self._attention.set()
+
+    def hurry(self) -> None:
+        """Do not wait for open calls any longer."""
+        self._restart_by = self._loop.time()
+        self._attention.set()
+
+    # ---- the one task ----
+
+    async def run(self) -> None:
+        """Live from definition to removal."""
+        while not self._retired:
+            if not self._wanted():
+                self._settle()
+                self._attention.clear()
+                await self._attention.wait()
+                continue
+            await self._live()
+            if self.spec.warm and self.last_death is not None and not self.last_death.asked:
+                await self._pause(WARM_PAUSE)
+        self.state = State.SLEEPING
+
+    def _wanted(self) -> bool:
+        self._waiters = {waiter for waiter in self._waiters if not waiter.done()}
+        return not self._stopped and bool(
+            self._waiters or (self.spec.warm and not self._is_broken())
+        )
+
+    def _is_broken(self) -> bool:
+        return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
+
+    def _settle(self) -> None:
+        if not self.spec.enabled:
+            self.state = State.DISABLED
+        elif self._stopped:
+            self.state = State.STOPPED
+        elif self.breaker.state is BreakerState.OPEN:
+            self.state = State.BROKEN
+        else:
+            self.state = State.SLEEPING
+
+    async def _pause(self, seconds: float) -> None:
+        self._attention.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._attention.wait()
+        except TimeoutError:
+            pass
+
+    async def _live(self) -> None:
+        """One process from start to end."""
+        spec = self.spec
+        try:
+            command = self._commands(spec)
+        except CallError as error:
+            self._fail_waiters(error)
+            if spec.warm:
+                await self._pause(WARM_PAUSE)
+            return
+        if not self.breaker.may_start(self._loop.time()):
+            self._fail_waiters(self._broken())
+            return
+        self.state = State.WAITING
+        self._restart_by = None
+        self._hooks.started()
+        try:
+            process = self.process = await self._runtime.start(spec, command)
+        except StartError as error:
+            self._crashed(error.death, ready=False)
+            return
+        channel = await Channel.open(
+            process,
+            spec.caps,
+            attention=self._attention,
+            on_message=self._hooks.message,
+            on_dropped=self._hooks.dropped,
+        )
+        try:
+            await self._through(channel)
+        finally:
+            self._channel = None
+            channel.close()
+            self.process = None
+
+    async def _through(self, channel: Channel) -> None:
+        """Initialize, serve and end one process."""
+        self.state = State.STARTING
+        ready = False
+        death = await self._initialize(channel)
+        if death is None:
+            ready = True
+            self.state = State.READY
+            self._channel = channel
+            self._wake_waiters(channel)
+            death = await self._serve(channel)
+            self._channel = None
+        if death is None:
+            self.last_death = await self._shut_down(channel)
+            channel.fail(
+                CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped during the call")
+            )
+            return
+        # The callers first; then whatever is left of it, which must not outlive its channel.
+        self._crashed(death, ready=ready, channel=channel)
+        channel.close_stdin()
+        await channel.process.stop(0)
+
+    async def _initialize(self, channel: Channel) -> Death | None:
+        """Speak the handshake; None when the server is ready."""
+        self._attention.clear()
+        timeout = self.spec.timeouts.start
+        try:
+            async with asyncio.timeout(timeout):
+                hello = await self._unless_ended(channel, self._say_hello(channel))
+                if hello is None:
+                    return await self._death_of(channel)
+        except TimeoutError:
+            detail = f"{timeout:g} s"
+            if channel.noise:
+                detail += f"; its stdout says {channel.noise!r}, which is not JSON-RPC"
+            return Death(DeathCause.START_TIMEOUT, detail=detail)
+        except CallError as error:
+            if channel.ended.is_set():
+                return await self._death_of(channel)
+            return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
+        self.hello = hello
+        channel.notify("notifications/initialized")
+        try:
+            async with asyncio.timeout(RESTORE_TIMEOUT):
+                await self._unless_ended(channel, self._hooks.restored(channel))
+        except (TimeoutError, CallError):
+            log.warning("%s: sessions could not be restored in time", self.spec.instance)
+        return await self._death_of(channel) if channel.ended.is_set() else None
+
+    async def _say_hello(self, channel: Channel) -> dict[str, Any]:
+        params = {
+            "protocolVersion": LATEST_HANDSHAKE,
+            "capabilities": {},
+            "clientInfo": {"name": "autobot-mcp-bridge", "version": __version__},
+        }
+        message = {"jsonrpc": "2.0", "method": "initialize", "params": params}
+        # The deadline of the call lies behind that of the start, which decides.
+        call: Call = channel.request(message, self.spec.timeouts.start * 2)
+        answer = await call.result()
+        body = answer.message or {}
+        if answer.is_error:
+            error = body.get("error") or {}
+            raise CallError(Cause.START_FAILED, f"it refused initialize: {error.get('message')}")
+        result = body.get("result") or {}
+        if result.get("protocolVersion") not in HANDSHAKE:
+            raise CallError(
+                Cause.START_FAILED,
+                f"it speaks protocol version {result.get('protocolVersion')!r}; "
+                f"known are {', '.join(HANDSHAKE)}",
+            )
+        return result
+
+    async def _unless_ended(self, channel: Channel, doing: Coroutine[Any, Any, T]) -> T | None:
+        """Await something that the process must do; None when it ended before."""
+        task = self._loop.create_task(doing)
+        ended = self._loop.create_task(channel.ended.wait())
+        try:
+            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            for each in (task, ended):
+                each.cancel()
+            await asyncio.gather(task, ended, return_exceptions=True)
+
+    async def _serve(self, channel: Channel) -> Death | None:
+        """Wait until the process ends (its death) or should end (None)."""
+        while True:
+            self._attention.clear()
+            if channel.ended.is_set():
+                return await self._death_of(channel)
+            if channel.silent_deadlines >= MAX_SILENT_DEADLINES:
+                return Death(DeathCause.UNRESPONSIVE)
+            now = self._loop.time()
+            if self._stopped or not self.spec.enabled:
+                return None
+            if self._restart_by is not None and (not channel.pending or now >= self._restart_by):
+                return None
+            wait = self._until_idle(channel, now)
+            if wait is not None and wait <= 0:
+                return None
+            if self._restart_by is not None:
+                wait = DRAIN_POLL
+            try:
+                async with asyncio.timeout(wait):
+                    await self._attention.wait()
+            except TimeoutError:
+                pass
+
+    def _until_idle(self, channel: Channel, now: float) -> float | None:
+        """Seconds until the server has been idle for long enough; None: never."""
+        idle = self.spec.timeouts.idle
+        if self.spec.warm or idle == 0:
+            return None
+        if channel.pending or self._waiters:
+            return idle
+        return channel.last_used + idle - now
+
+    async def _shut_down(self, channel: Channel) -> Death:
+        """The protocol's own shutdown: close stdin, wait, then signals (H4)."""
+        self.state = State.STOPPING
+        channel.close_stdin()
+        death = await channel.process.stop(self.spec.timeouts.stop)
+        # An end after we closed stdin is never a crash, whatever its code.
+        return Death(death.cause, death.status, death.detail, death.last_words, asked=True)
+
+    async def _death_of(self, channel: Channel) -> Death:
+        """The truth about an end of stdout: the process is gone, or lives on mute (A19)."""
+        try:
+            async with asyncio.timeout(DEATH_WAIT):
+                return await channel.process.ended()
+        except TimeoutError:
+            return Death(DeathCause.STDOUT_CLOSED)
+
+    def _crashed(self, death: Death, *, ready: bool, channel: Channel | None = None) -> None:
+        """Book an end that nobody asked for and tell everybody who waits."""
+        self.last_death = death
+        open_calls = len(channel.pending) if channel is not None else 0
+        if ready and death.clean and not open_calls:
+            return
+        self.breaker.crashed(self._loop.time())
+        self._hooks.crashed(death)
+        log.warning("%s: %s", self.spec.instance, death.describe())
+        cause = Cause.CRASHED if ready else Cause.START_FAILED
+        during = "during the call" if ready else "at its start"
+        error = CallError(
+            cause, f"the server ended {during}: {death.describe()}", data={"death": death.as_data()}
+        )
+        if channel is not None:
+            channel.fail(error)
+        if not ready:
+            self._fail_waiters(error)
+
+    def _wake_waiters(self, channel: Channel) -> None:
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(channel)
+
+    def _fail_waiters(self, error: CallError) -> None:
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+                waiter.exception()  # a caller that has gone must not make a warning of it

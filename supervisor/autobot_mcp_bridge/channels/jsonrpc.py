@@ -1,0 +1,220 @@
+"""JSON-RPC messages as bytes: exact parsing, and answers that change their id without a re-write.
+
+Two rules stand behind this module. What a client sends is parsed once and written anew, so that
+no second parser can read it differently from the one that the policy used (duplicate keys). What
+a server answers is spliced: only the id is exchanged, every other byte stays as it came, and a
+large answer is never parsed at all (PERFORMANCE: parsing 10 MiB held up the neighbours by 25 ms).
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+# Above this an answer is not parsed: its id is found at the line's head or tail.
+PARSE_WHOLE = 64 * 1024
+# How far from the end of a line its id may stand.
+TAIL = 160
+
+# orjson turns integers beyond 64 bits into floats; 20 digits are the shortest such number.
+_LONG_NUMBER = re.compile(rb"\d{20}")
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_START = re.compile(
+    rb"\s*\{\s*(?:" + _VERSION + rb",\s*)?"
+    rb'(?:"id"\s*:\s*(\d{1,18})\s*,\s*)?'
+    rb"(?:" + _VERSION + rb",\s*)?"
+    rb'"(result|error)"\s*:\s*\{(\s*\})?'
+)
+# Sound for valid JSON: the last brace closes the message itself, and a quote that follows a comma
+# cannot be inside a string (there it would be escaped).
+_END = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s*\Z")
+
+
+def loads(data: bytes) -> Any:
+    """Parse one JSON text without losing anything of a number's value.
+
+    Raises:
+        ValueError: it is not JSON, or not UTF-8.
+    """
+    if _LONG_NUMBER.search(data) is None:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+    # The slow way also takes what orjson refuses although it is JSON: 1e400, lone surrogates.
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            parse_int=_exact_int,
+            parse_float=_exact_float,
+            parse_constant=_no_constant,
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def dumps(message: object) -> bytes:
+    """Write one message on one line.
+
+    Raises:
+        ValueError: a string in it is no Unicode text (a lone surrogate), or it nests too deeply.
+    """
+    try:
+        return orjson.dumps(message)
+    except (TypeError, orjson.JSONEncodeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _exact_int(digits: str) -> object:
+    value = int(digits) if len(digits) < 4000 else None
+    if value is not None and -(1 << 63) <= value < 1 << 64:
+        return value
+    return orjson.Fragment(digits.encode())
+
+
+def _exact_float(text: str) -> object:
+    value = float(text)
+    return value if abs(value) != float("inf") else orjson.Fragment(text.encode())
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+@dataclass(slots=True)
+class Answer:
+    """A server's answer: its bytes, and where the id and the result's first member stand.
+
+    Attributes:
+        number: our private id that it answers.
+        message: the parsed message, or None when the line was too large to parse.
+        result_at: offset just behind the result's opening brace, or -1.
+    """
+
+    line: bytes
+    number: int
+    is_error: bool
+    message: dict[str, Any] | None
+    id_start: int
+    id_end: int
+    result_at: int = -1
+    result_empty: bool = False
+
+    def encode(self, client_id: bytes, members: bytes = b"") -> bytes:
+        """The answer under the client's own id; `members` (`"k":v,`) go first into its result."""
+        line = self.line
+        if not members or self.is_error:
+            return b"".join((line[: self.id_start], client_id, line[self.id_end :]))
+        if self.result_empty:
+            members = members[:-1]
+        at = self.result_at
+        if self.id_end <= at:
+            return b"".join(
+                (line[: self.id_start], client_id, line[self.id_end : at], members, line[at:])
+            )
+        return b"".join(
+            (line[:at], members, line[at : self.id_start], client_id, line[self.id_end :])
+        )
+
+
+def locate(line: bytes) -> Answer | None:
+    """Find out, without parsing, whether a line is an answer in a usual form, and to what."""
+    start = _START.match(line)
+    if start is None:
+        return None
+    number = start
+    if start[1] is None:
+        offset = max(start.end(2), len(line) - TAIL)
+        end = _END.search(line, offset)
+        if end is None:
+            return None
+        number = end
+    if not line.rstrip().endswith(b"}"):
+        return None
+    return Answer(
+        line=line,
+        number=int(number[1]),
+        is_error=start[2] == b"error",
+        message=None,
+        id_start=number.start(1),
+        id_end=number.end(1),
+        result_at=(start.start(3) if start[3] else start.end()),
+        result_empty=start[3] is not None,
+    )
+
+
+def parse(line: bytes) -> Answer | dict[str, Any] | None:
+    """Read one line of a server: an answer, another message, or None for what is neither (H2)."""
+    if len(line) > PARSE_WHOLE:
+        answer = locate(line)
+        if answer is not None:
+            return answer if _is_utf8(line) else None
+    try:
+        message = loads(line)
+    except ValueError:
+        return None
+    if not isinstance(message, dict):
+        return None
+    if "method" in message:
+        return message if isinstance(message["method"], str) else None
+    try:
+        return _small_answer(line, message)
+    except ValueError:
+        return None
+
+
+def _small_answer(line: bytes, message: dict[str, Any]) -> Answer | None:
+    number = message.get("id")
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    is_error = "error" in message
+    body = message.get("error") if is_error else message.get("result")
+    if not isinstance(body, dict):
+        return None
+    answer = locate(line)
+    if answer is None or answer.number != number or answer.is_error != is_error:
+        # An unusual order of members, or a doubled one: what was parsed is what counts.
+        return rebuilt({"jsonrpc": "2.0", "id": number, "error" if is_error else "result": body})
+    answer.message = message
+    return answer
+
+
+def rebuilt(message: dict[str, Any]) -> Answer:
+    """An answer written anew from a message whose id is ours.
+
+    Raises:
+        ValueError: it cannot be written.
+    """
+    line = dumps(message)
+    answer = locate(line)
+    if answer is None:
+        raise ValueError("not an answer")
+    answer.message = message
+    return answer
+
+
+def _is_utf8(line: bytes) -> bool:
+    if line.isascii():
+        return True
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def error_body(
+    code: int, message: str, *, client_id: bytes = b"null", data: object = None
+) -> bytes:
+    """A JSON-RPC error response; `client_id` is JSON already, so that it keeps its type."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if data:
+        error["data"] = data
+    return b"".join((b'{"jsonrpc":"2.0","id":', client_id, b',"error":', dumps(error), b"}"))
+
+
+def result_body(client_id: bytes, result: object) -> bytes:
+    """A JSON-RPC result response."""
+    return b"".join((b'{"jsonrpc":"2.0","id":', client_id, b',"result":', dumps(result), b"}"))

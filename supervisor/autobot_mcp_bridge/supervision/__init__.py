@@ -1,0 +1,1 @@
+"""What is watched while servers run: the failure breaker, configuration changes."""

@@ -1,0 +1,75 @@
+"""The failure breaker: a pure state machine that decides whether a server may be started again.
+
+Closed: starts are allowed, crashes within the window are counted. More than `crashes` of them open
+it. Open: no start for one window. Then, with `probe`, half-open: one start may be tried; an answer
+closes the breaker, a crash opens it for another window. Without `probe` only a reset closes it.
+"""
+
+from collections import deque
+from enum import StrEnum
+
+from autobot_mcp_bridge.model.server import Breaker as BreakerSettings
+
+
+class BreakerState(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Breaker:
+    """Fed by whichever runtime; every method takes the time in seconds of a monotonic clock."""
+
+    def __init__(self, settings: BreakerSettings) -> None:
+        self.settings = settings
+        self.total = 0
+        self.state = BreakerState.CLOSED
+        self._crashes: deque[float] = deque(maxlen=settings.crashes + 1)
+        self._opened = 0.0
+
+    def configure(self, settings: BreakerSettings) -> None:
+        """Take new settings and forget no crash that still counts."""
+        self.settings = settings
+        self._crashes = deque(self._crashes, maxlen=settings.crashes + 1)
+
+    def crashed(self, now: float) -> None:
+        self.total += 1
+        self._crashes.append(now)
+        recent = sum(1 for then in self._crashes if now - then < self.settings.window)
+        if self.state is BreakerState.HALF_OPEN or recent > self.settings.crashes:
+            self.state = BreakerState.OPEN
+            self._opened = now
+
+    def answered(self) -> None:
+        """An answer came: a probe that was under way has succeeded."""
+        if self.state is BreakerState.HALF_OPEN:
+            self.reset()
+
+    def may_start(self, now: float) -> bool:
+        """Tell whether a start is allowed now; asking past the wait makes it the one probe."""
+        if self.state is BreakerState.CLOSED:
+            return True
+        if (
+            self.state is BreakerState.OPEN
+            and self.settings.probe
+            and now - self._opened >= self.settings.window
+        ):
+            self.state = BreakerState.HALF_OPEN
+            return True
+        return False
+
+    def retry_after(self, now: float) -> float:
+        """Seconds until a start may be tried; a whole window when only a reset helps."""
+        if self.state is BreakerState.CLOSED:
+            return 0.0
+        if not self.settings.probe or self.state is BreakerState.HALF_OPEN:
+            return self.settings.window
+        return max(0.0, self._opened + self.settings.window - now)
+
+    def recent(self, now: float) -> int:
+        return sum(1 for then in self._crashes if now - then < self.settings.window)
+
+    def reset(self) -> None:
+        """Close it and forget the crashes; the total stays."""
+        self.state = BreakerState.CLOSED
+        self._crashes.clear()

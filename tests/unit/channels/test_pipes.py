@@ -1,0 +1,41 @@
+"""The two ends of a channel may be any descriptors."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from autobot_mcp_bridge.channels.pipes import Pipes
+from support.waiting import eventually
+
+
+def two_pipes():
+    (their_stdin, stdin), (stdout, their_stdout) = os.pipe(), os.pipe()
+    return stdin, stdout, their_stdin, their_stdout
+
+
+def one_socket():
+    ours, theirs = socket.socketpair()
+    stdin, their_stdin = ours.detach(), theirs.detach()
+    return stdin, os.dup(stdin), their_stdin, os.dup(their_stdin)
+
+
+@pytest.mark.requirement("H7", "H1")
+@pytest.mark.parametrize("make", [two_pipes, one_socket])
+async def test_lines_cross_pipes_and_a_socket_alike(make):
+    stdin, stdout, their_stdin, their_stdout = make()
+    seen = bytearray()
+    ended = asyncio.Event()
+    pipes = await Pipes.open(stdin, stdout, on_data=seen.extend, on_end=ended.set)
+    try:
+        pipes.write(b'{"jsonrpc":"2.0"}\n')
+        os.write(their_stdout, b"there\n")
+        await eventually(lambda: bytes(seen) == b"there\n")
+
+        assert os.read(their_stdin, 100) == b'{"jsonrpc":"2.0"}\n'
+    finally:
+        for descriptor in {their_stdin, their_stdout}:
+            os.close(descriptor)
+        await eventually(ended.is_set)
+        pipes.close()

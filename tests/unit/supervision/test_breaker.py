@@ -1,0 +1,77 @@
+"""The failure breaker as a pure state machine (NV-07)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autobot_mcp_bridge.model.server import Breaker as Settings
+from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
+
+
+def crash(breaker, *times):
+    for time in times:
+        breaker.crashed(time)
+
+
+def test_five_crashes_in_the_window_are_tolerated_and_the_sixth_opens_it():
+    breaker = Breaker(Settings())
+
+    crash(breaker, 0, 1, 2, 3, 4)
+    assert breaker.may_start(4)
+    crash(breaker, 5)
+
+    assert not breaker.may_start(5)
+    assert breaker.retry_after(15) == 50
+
+
+def test_crashes_that_are_far_apart_never_open_it():
+    breaker = Breaker(Settings())
+
+    crash(breaker, *range(0, 1200, 12))
+
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_after_the_wait_one_start_is_tried_and_its_answer_closes_it():
+    breaker = Breaker(Settings())
+    crash(breaker, *range(6))
+
+    assert breaker.may_start(65)
+    assert not breaker.may_start(65)
+    breaker.answered()
+
+    assert breaker.may_start(66)
+    assert breaker.recent(66) == 0
+
+
+def test_a_probe_that_crashes_opens_it_for_another_window():
+    breaker = Breaker(Settings())
+    crash(breaker, *range(6))
+    assert breaker.may_start(65)
+
+    crash(breaker, 66)
+
+    assert not breaker.may_start(125)
+    assert breaker.may_start(126)
+
+
+def test_without_probe_only_a_reset_closes_it():
+    breaker = Breaker(Settings(probe=False))
+    crash(breaker, *range(6))
+
+    assert not breaker.may_start(10_000)
+    breaker.reset()
+
+    assert breaker.may_start(10_000)
+
+
+@given(times=st.lists(st.floats(0, 1000), max_size=60))
+def test_it_is_open_exactly_when_more_than_the_limit_fell_into_one_window(times):
+    breaker = Breaker(Settings(crashes=3, window=10))
+    opened = False
+
+    for index, time in enumerate(sorted(times)):
+        breaker.crashed(time)
+        recent = [then for then in sorted(times)[: index + 1] if time - then < 10]
+        opened = opened or len(recent) > 3
+
+        assert (breaker.state is not BreakerState.CLOSED) == opened
