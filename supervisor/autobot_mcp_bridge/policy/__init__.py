@@ -1,0 +1,1 @@
+"""Who may do what: tokens, Host and Origin, methods, tools."""

@@ -1,0 +1,1 @@
+"""The aiohttp application: routes, health, metrics, streaming."""

@@ -1,0 +1,214 @@
+"""All servers of one proxy: put the wanted configuration to use, again and again.
+
+The configuration on the disk is what is wanted, the running instances are what there is; `apply`
+compares the two and changes only what differs. A configuration with a mistake changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Protocol, Self
+
+from autobot_mcp_bridge.config.load import Loaded
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.problem import Problem
+from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.config.watch import fingerprint, stable_read
+from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.proxy.served import Served, index_tokens, state_of
+from autobot_mcp_bridge.runtimes.base import Command, Runtime
+
+# How often the configuration is looked at: a revocation counts within a second.
+POLL = 0.5
+# Sessions are looked through for expired ones so often.
+SWEEP = 5.0
+# Servers get so long to end at shutdown beyond their own timeouts.stop.
+CLOSE_MARGIN = 5.0
+# A task that failed through a fault of ours is started again after so long.
+FAULT_PAUSE = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Packages(Protocol):
+    """Where commands come from: resolves what a definition names, installs what is missing."""
+
+    def command(self, spec: ServerSpec) -> Command:
+        """The resolved command.
+
+        Raises:
+            CallError: it is being installed, or cannot be.
+        """
+        ...
+
+    async def ensure(self, specs: Iterable[ServerSpec]) -> None:
+        """See to it that what these need gets installed, in the background."""
+        ...
+
+
+class Bridge:
+    """The servers by URL path, kept in step with the configuration."""
+
+    def __init__(
+        self, places: Places, settings: HostSettings, runtime: Runtime, packages: Packages
+    ) -> None:
+        self.places = places
+        self.settings = settings
+        self.runtime = runtime
+        self.packages = packages
+        self.routes: dict[str, Served] = {}
+        self.problems: tuple[Problem, ...] = ()
+        self.reload_wanted = asyncio.Event()
+        self.loaded = 0  # configurations put to use so far
+        self._tokens = TokenStore(places.tokens_d)
+        self._tasks: dict[Served, asyncio.Task[None]] = {}
+        self._group = asyncio.TaskGroup()
+        self._watcher: asyncio.Task[None] | None = None
+        self._seen = ""
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        await self.reload()
+        self._watcher = self._group.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        await self._close_servers()
+        await self.runtime.close()
+        await self._group.__aexit__(None, None, None)
+
+    async def _close_servers(self) -> None:
+        for served in self._tasks:
+            served.shared.sessions.end_where(lambda _session: True)
+            served.instance.retire()
+            served.instance.hurry()
+        tasks = list(self._tasks.values())
+        if tasks:
+            longest = max(served.spec.timeouts.stop for served in self._tasks)
+            _, late = await asyncio.wait(tasks, timeout=longest + CLOSE_MARGIN)
+            for task in late:
+                task.cancel()
+        self.routes = {}
+
+    # ---- configuration ----
+
+    async def reload(self) -> None:
+        """Read the files and put them to use if they are right; never raises on their content."""
+        loaded, self._seen = await asyncio.to_thread(stable_read, self.places)
+        scan = await asyncio.to_thread(self._tokens.scan)
+        problems = (*loaded.problems, *scan.problems)
+        if problems != self.problems:
+            for problem in problems:
+                log.error("configuration: %s", problem)
+            if not problems:
+                log.warning("configuration: it is right again")
+        self.problems = problems
+        if not loaded.problems:
+            self._apply(loaded)
+            specs = (served.spec for served in self.routes.values())
+            await self.packages.ensure([spec for spec in specs if spec.enabled])
+        for served in self.routes.values():
+            records = scan.records.get(served.spec.instance, ())
+            served.admit(index_tokens(served.spec, records))
+
+    def _apply(self, loaded: Loaded) -> None:
+        wanted = {spec.id.path: spec for spec in loaded.servers}
+        routes: dict[str, Served] = {}
+        for path, spec in wanted.items():
+            served = self.routes.get(path)
+            if served is None:
+                served = self._add(spec)
+            elif served.spec != spec:
+                served.configure(spec)
+            routes[path] = served
+        gone = [served for path, served in self.routes.items() if path not in wanted]
+        self.routes = routes
+        self.loaded += 1
+        for served in gone:
+            served.shared.sessions.end_where(lambda _session: True)
+            served.instance.retire()
+
+    def _add(self, spec: ServerSpec) -> Served:
+        served = Served(
+            spec, index_tokens(spec, ()), self.runtime, self.packages.command, self.settings.limits
+        )
+        for sentence in self.runtime.unkept(spec):
+            log.warning("%s: %s", spec.instance, sentence)
+        self._tasks[served] = self._group.create_task(self._keep(served), name=spec.instance)
+        return served
+
+    async def _keep(self, served: Served) -> None:
+        """Run one server's task; a fault of ours in it must not end the others."""
+        try:
+            while True:
+                try:
+                    await served.instance.run()
+                    return
+                except Exception:
+                    log.exception("%s: fault in its task", served.spec.instance)
+                    await asyncio.sleep(FAULT_PAUSE)
+        finally:
+            self._tasks.pop(served, None)
+
+    async def _watch(self) -> None:
+        """Notice changes of the files, and sessions that have expired."""
+        loop = asyncio.get_running_loop()
+        swept = loop.time()
+        while True:
+            try:
+                async with asyncio.timeout(POLL):
+                    await self.reload_wanted.wait()
+            except TimeoutError:
+                pass
+            try:
+                seen = await asyncio.to_thread(fingerprint, self.places)
+                if self.reload_wanted.is_set() or seen != self._seen:
+                    self.reload_wanted.clear()
+                    await self.reload()
+                if loop.time() - swept >= SWEEP:
+                    swept = loop.time()
+                    for served in self.routes.values():
+                        served.sweep()
+            except Exception:
+                log.exception("fault while reading the configuration")
+
+    # ---- for people ----
+
+    def find(self, instance: str) -> Served | None:
+        """The server of exactly this instance name."""
+        for served in self.routes.values():
+            if served.spec.instance == instance:
+                return served
+        return None
+
+    @property
+    def healthy(self) -> bool:
+        return not self.problems
+
+    def status(self) -> dict[str, object]:
+        """What `mcp-bridge list` shows."""
+        servers = [_describe(served, self.packages) for served in self.routes.values()]
+        return {
+            "healthy": self.healthy,
+            "problems": [str(problem) for problem in self.problems],
+            "loaded": self.loaded,
+            "servers": servers,
+        }
+
+
+def _describe(served: Served, packages: Packages) -> dict[str, object]:
+    instance = served.instance
+    state, detail = state_of(served, packages.command)
+    process = instance.process
+    return {
+        "instance": served.spec.instance,
+        "path": served.spec.id.path,
+        "state": state.value,
+        "pid": process.pid if process is not None else None,
+        "detail": detail,
+        "crashes": instance.breaker.total,
+        "sessions": len(served.shared.sessions),
+    }

@@ -1,0 +1,117 @@
+"""The one handler of every MCP endpoint: the order of DESIGN section 7, a step a line."""
+
+import logging
+import time
+
+from aiohttp import web
+
+from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, INVALID_REQUEST
+from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.versions import MODERN
+from autobot_mcp_bridge.policy.origin import OriginRule
+from autobot_mcp_bridge.policy.principals import Principal, digest_of
+from autobot_mcp_bridge.proxy import handshake, modern
+from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
+from autobot_mcp_bridge.proxy.incoming import (
+    Refusal,
+    check_headers,
+    check_media,
+    parse_body,
+    read_body,
+    read_message,
+)
+from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed, unauthorized
+from autobot_mcp_bridge.proxy.served import Served
+
+log = logging.getLogger(__name__)
+access = logging.getLogger("autobot_mcp_bridge.access")
+
+
+class Endpoint:
+    """Answers `/t/…`."""
+
+    def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
+        self._bridge = bridge
+        self._origins = OriginRule(settings.http.allowed_hosts, settings.http.allowed_origins)
+        self._patience = settings.limits.body_timeout
+        self._access = settings.log.access
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        began = time.perf_counter()
+        try:
+            response = await self._serve(request)
+        except Refusal as refusal:
+            response = refusal.reply
+        except ConnectionError:
+            raise  # the client has gone; aiohttp knows
+        except Exception:
+            log.exception("fault while answering a request")
+            response = error_reply(500, INTERNAL_ERROR, "internal error")
+        if self._access == "all" or (self._access == "errors" and response.status >= 400):
+            _log_access(request, response, time.perf_counter() - began)
+        return response
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        self.check_origin(request)
+        served, principal = self._authenticate(request)
+        match request.method:
+            case "POST":
+                return await self._post(request, served, principal)
+            case "GET" | "DELETE" if request.headers.get(VERSION_HEADER) == MODERN:
+                return not_allowed("POST")
+            case "GET":
+                return await handshake.get(request, served, principal)
+            case "DELETE":
+                return await handshake.delete(request, served, principal)
+            case _:
+                return not_allowed("GET, POST, DELETE")
+
+    def check_origin(self, request: web.Request) -> None:
+        """Host and Origin, before anything else (A3, A4)."""
+        if not self._origins.host_allowed(request.headers.get("Host")):
+            raise Refusal(error_reply(421, INVALID_REQUEST, "this Host is not served here"))
+        origin = request.headers.get("Origin")
+        if origin is not None and not self._origins.origin_allowed(origin):
+            raise Refusal(error_reply(403, INVALID_REQUEST, "this Origin is not allowed"))
+
+    def _authenticate(self, request: web.Request) -> tuple[Served, Principal]:
+        """Route and token in one step, so that a refusal tells nothing of the route (NV-11)."""
+        credentials = request.headers.getall("Authorization", ())
+        if not credentials:
+            raise Refusal(unauthorized(sent=False))
+        digest = digest_of(credentials[0]) if len(credentials) == 1 else None
+        served = self._bridge.routes.get(request.rel_url.raw_path)
+        principal = served.tokens.find(digest) if served is not None and digest else None
+        if served is None or principal is None:
+            raise Refusal(unauthorized(sent=True))
+        return served, principal
+
+    async def _post(
+        self, request: web.Request, served: Served, principal: Principal
+    ) -> web.StreamResponse:
+        check_headers(request)
+        accepts = check_media(request)
+        body = await read_body(request, served.spec.caps.body, self._patience)
+        document = parse_body(body)
+        if isinstance(document, list):
+            if request.headers.get(VERSION_HEADER) == MODERN:
+                raise Refusal(
+                    error_reply(400, INVALID_REQUEST, "batches do not exist in 2026-07-28")
+                )
+            return await handshake.post_batch(request, served, principal, document)
+        incoming = read_message(document)
+        post = modern.post if modern.is_modern(request, incoming) else handshake.post
+        return await post(request, served, principal, incoming, accepts)
+
+
+def _log_access(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
+    """One line: never the query, a header or a body, where tokens and secrets stand (F4)."""
+    access.info(
+        "%s %s %s %d %.1f ms",
+        request.remote or "-",
+        request.method,
+        request.rel_url.raw_path,
+        response.status,
+        seconds * 1000,
+    )

@@ -1,0 +1,174 @@
+"""The endpoint in the handshake era: initialize, sessions, POST, GET, DELETE (to 2025-11-25)."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError
+from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
+from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal, accepts_of, read_message
+from autobot_mcp_bridge.proxy.replies import (
+    NULL,
+    call_error_body,
+    call_error_reply,
+    error_reply,
+    json_reply,
+)
+from autobot_mcp_bridge.proxy.served import Served
+from autobot_mcp_bridge.proxy.streams import answer, event, listen
+from autobot_mcp_bridge.sessions.session import Session
+
+SESSION_HEADER = "Mcp-Session-Id"
+VERSION_HEADER = "MCP-Protocol-Version"
+SESSION_UNKNOWN = -32001  # what the TypeScript SDK sends; the specification names no code
+# Messages in one batch of a 2025-03-26 client.
+MAX_BATCH = 64
+
+
+async def post(
+    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+) -> web.StreamResponse:
+    """One message of a handshake client."""
+    client_id = incoming.client_id
+    check_version(request, client_id or NULL)
+    if incoming.method == "initialize" and client_id is not None:
+        return await _initialize(request, served, principal, incoming, accepts)
+    session = find_session(request, served, principal, client_id or NULL)
+    if client_id is None:
+        _take(served, session, incoming)
+        return web.Response(status=202)
+    try:
+        begun = await served.shared.begin(
+            session, incoming.message, client_id, streamable=accepts.stream
+        )
+    except CallError as error:
+        served.counts.calls[error.cause.word] += 1
+        return _in_form(call_error_reply(error, client_id), accepts)
+    if isinstance(begun, bytes):
+        served.counts.calls["ok"] += 1
+        return _in_form(json_reply(begun), accepts)
+    return await answer(request, begun, accepts, served.counts, modern=False)
+
+
+async def post_batch(
+    request: web.Request, served: Served, principal: Principal, documents: list[Any]
+) -> web.StreamResponse:
+    """A batch: every request in it answered at 2025-03-26 (A12), refused later (A11)."""
+    check_version(request, NULL)
+    session = find_session(request, served, principal, NULL)
+    if session.version != BATCH_VERSION:
+        text = f"batches exist at {BATCH_VERSION} only; this session speaks {session.version}"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text))
+    if not 0 < len(documents) <= MAX_BATCH:
+        text = f"a batch holds 1 to {MAX_BATCH} messages"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text))
+    messages = [read_message(document) for document in documents]
+    if any(incoming.method == "initialize" for incoming in messages):
+        raise Refusal(error_reply(400, INVALID_REQUEST, "initialize is not for batches"))
+    waiting: list[asyncio.Task[bytes]] = []
+    async with asyncio.TaskGroup() as group:
+        for incoming in messages:
+            if incoming.client_id is None:
+                _take(served, session, incoming)
+            else:
+                waiting.append(group.create_task(_one_of_batch(served, session, incoming)))
+    if not waiting:
+        return web.Response(status=202)
+    return json_reply(b"[" + b",".join(task.result() for task in waiting) + b"]")
+
+
+async def _one_of_batch(served: Served, session: Session, incoming: Incoming) -> bytes:
+    client_id = incoming.client_id or NULL
+    try:
+        begun = await served.shared.begin(session, incoming.message, client_id, streamable=False)
+        if isinstance(begun, bytes):
+            return begun
+        try:
+            return begun.encode(await begun.call.result())[1]
+        finally:
+            begun.close()
+    except CallError as error:
+        served.counts.calls[error.cause.word] += 1
+        return call_error_body(error, client_id)
+
+
+async def get(request: web.Request, served: Served, principal: Principal) -> web.StreamResponse:
+    """The stream for what the server says by itself."""
+    if not accepts_of(request).stream:
+        return error_reply(406, INVALID_REQUEST, "Accept must allow text/event-stream")
+    check_version(request, NULL)
+    session = find_session(request, served, principal, NULL)
+    if session.outbox.taken:
+        return error_reply(409, INVALID_REQUEST, "the session has a stream already")
+    return await listen(request, session.outbox)
+
+
+async def delete(request: web.Request, served: Served, principal: Principal) -> web.StreamResponse:
+    """The client ends its session (B6)."""
+    check_version(request, NULL)
+    served.shared.sessions.end(find_session(request, served, principal, NULL))
+    return web.Response(status=204)
+
+
+async def _initialize(
+    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+) -> web.StreamResponse:
+    client_id = incoming.client_id or NULL
+    if SESSION_HEADER in request.headers:
+        find_session(request, served, principal, client_id)
+        text = "the session is initialized already"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
+    if not isinstance(incoming.params.get("protocolVersion"), str):
+        text = "params.protocolVersion must be a string"
+        raise Refusal(error_reply(400, INVALID_PARAMS, text, client_id=client_id))
+    try:
+        session, result = await served.shared.initialize(principal, incoming.params)
+    except CallError as error:
+        served.counts.calls[error.cause.word] += 1
+        return _in_form(call_error_reply(error, client_id), accepts)
+    served.counts.calls["ok"] += 1
+    reply = _in_form(json_reply(jsonrpc.result_body(client_id, result)), accepts)
+    reply.headers[SESSION_HEADER] = session.id
+    return reply
+
+
+def _take(served: Served, session: Session, incoming: Incoming) -> None:
+    """A notification or response. Only a cancellation means something to a shared server.
+
+    Its initialized was the proxy's own; progress, roots and responses could only belong to
+    requests that it never makes (D3); others are not known to either era.
+    """
+    if incoming.method == "notifications/cancelled":
+        served.shared.cancel(session, incoming.params)
+
+
+def _in_form(reply: web.Response, accepts: Accepts) -> web.Response:
+    """An answer that was there at once, as a stream of one event for who takes nothing else."""
+    if accepts.json or reply.status != 200 or not isinstance(reply.body, bytes):
+        return reply
+    return web.Response(body=event(reply.body), content_type="text/event-stream")
+
+
+def check_version(request: web.Request, client_id: bytes) -> None:
+    """Refuse a version that is not served (B9); none is fine (B10)."""
+    version = request.headers.get(VERSION_HEADER)
+    if version is not None and version not in HANDSHAKE:
+        text = f"unsupported {VERSION_HEADER}; supported are {', '.join(SUPPORTED)}"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
+
+
+def find_session(
+    request: web.Request, served: Served, principal: Principal, client_id: bytes
+) -> Session:
+    """The caller's session: 400 without an id (B3), 404 for one that is not his (B4, B5)."""
+    session_id = request.headers.get(SESSION_HEADER)
+    if session_id is None:
+        text = f"{SESSION_HEADER} is required; initialize first"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
+    session = served.shared.sessions.find(session_id, principal)
+    if session is None:
+        raise Refusal(error_reply(404, SESSION_UNKNOWN, "session not found", client_id=client_id))
+    return session

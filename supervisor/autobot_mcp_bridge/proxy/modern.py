@@ -1,0 +1,113 @@
+"""The endpoint at 2026-07-28: one POST a request, no session, headers that mirror the body."""
+
+import base64
+import binascii
+
+from aiohttp import web
+
+from autobot_mcp_bridge.model.errors import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    UNSUPPORTED_VERSION,
+    CallError,
+)
+from autobot_mcp_bridge.model.versions import (
+    META_CAPABILITIES,
+    META_VERSION,
+    MODERN,
+    MODERN_KEYS,
+    SUPPORTED,
+)
+from autobot_mcp_bridge.policy.methods import NAMED_BY
+from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
+from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal
+from autobot_mcp_bridge.proxy.replies import NULL, call_error_reply, error_reply, json_reply
+from autobot_mcp_bridge.proxy.served import Served
+from autobot_mcp_bridge.proxy.streams import answer, event
+
+METHOD_HEADER = "Mcp-Method"
+NAME_HEADER = "Mcp-Name"
+BASE64_START, BASE64_END = "=?base64?", "?="
+
+
+def is_modern(request: web.Request, incoming: Incoming) -> bool:
+    """E1: by the version header, or by the keys that only 2026-07-28 puts into `_meta`."""
+    if request.headers.get(VERSION_HEADER) == MODERN:
+        return True
+    return not MODERN_KEYS.isdisjoint(incoming.meta)
+
+
+async def post(
+    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+) -> web.StreamResponse:
+    """One message of a 2026-07-28 client."""
+    client_id = incoming.client_id
+    if incoming.method is None:
+        raise Refusal(error_reply(400, INVALID_REQUEST, "responses do not exist in 2026-07-28"))
+    _check(request, incoming, client_id or NULL)
+    if client_id is None:
+        return web.Response(
+            status=202
+        )  # it is acted on by nothing that a client could choose (E12)
+    try:
+        begun = await served.shared.begin_modern(
+            principal, incoming.message, client_id, streamable=accepts.stream
+        )
+    except CallError as error:
+        served.counts.calls[error.cause.word] += 1
+        return call_error_reply(error, client_id, modern=True)
+    if isinstance(begun, bytes):
+        served.counts.calls["ok"] += 1
+        if accepts.json:
+            return json_reply(begun)
+        return web.Response(body=event(begun), content_type="text/event-stream")
+    return await answer(request, begun, accepts, served.counts, modern=True)
+
+
+def _check(request: web.Request, incoming: Incoming, client_id: bytes) -> None:
+    """The mirrored headers against the body (E3, E4, E6, E7)."""
+    meta = incoming.meta
+    header = _single(request, VERSION_HEADER, client_id)
+    stated = meta.get(META_VERSION)
+    if header is None or (stated is not None and stated != header):
+        raise _mismatch(f"{VERSION_HEADER} must equal {META_VERSION} in _meta", client_id)
+    if header != MODERN:
+        data = {"supported": list(SUPPORTED), "requested": header}
+        text = f"unsupported protocol version {header}"
+        raise Refusal(error_reply(400, UNSUPPORTED_VERSION, text, client_id=client_id, data=data))
+    if _single(request, METHOD_HEADER, client_id) != incoming.method:
+        raise _mismatch(f"{METHOD_HEADER} must equal the body's method", client_id)
+    if incoming.client_id is None:
+        return
+    if stated is None or not isinstance(meta.get(META_CAPABILITIES), dict):
+        text = f"_meta must hold {META_VERSION} and {META_CAPABILITIES}"
+        raise Refusal(error_reply(400, INVALID_PARAMS, text, client_id=client_id))
+    key = NAMED_BY.get(incoming.method or "")
+    if key is not None:
+        name = _single(request, NAME_HEADER, client_id)
+        if name is None or _decoded(name) != incoming.params.get(key):
+            raise _mismatch(f"{NAME_HEADER} must equal params.{key}", client_id)
+
+
+def _single(request: web.Request, name: str, client_id: bytes) -> str | None:
+    values = request.headers.getall(name, ())
+    if len(values) > 1:
+        raise _mismatch(f"{name} must be sent once", client_id)
+    return values[0] if values else None
+
+
+def _decoded(value: str) -> str | None:
+    """A header value out of its base64 form, which carries what a header cannot (26 transports)."""
+    if not (value.startswith(BASE64_START) and value.endswith(BASE64_END)):
+        return value
+    try:
+        inner = value[len(BASE64_START) : -len(BASE64_END)]
+        return base64.b64decode(inner, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _mismatch(text: str, client_id: bytes) -> Refusal:
+    return Refusal(error_reply(400, HEADER_MISMATCH, text, client_id=client_id))

@@ -1,0 +1,58 @@
+"""What operators ask, on a listener of their own, and the command line, on a socket of its own.
+
+Strangers get one word of it on the main listener (DESIGN section 5).
+"""
+
+from aiohttp import web
+
+from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.metrics import CONTENT_TYPE, exposition
+
+
+def health_word(bridge: Bridge) -> dict[str, object]:
+    return {"status": "ok" if bridge.healthy else "degraded"}
+
+
+def operator_app(bridge: Bridge) -> web.Application:
+    """`/metrics` and `/healthz` with details."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=exposition(bridge), headers={"Content-Type": CONTENT_TYPE})
+
+    async def health(_: web.Request) -> web.Response:
+        return web.json_response({**health_word(bridge), **bridge.status()})
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/healthz", health)
+    return app
+
+
+def control_app(bridge: Bridge) -> web.Application:
+    """What the command line asks over the control socket, which only its owner can open."""
+
+    async def status(_: web.Request) -> web.Response:
+        return web.json_response(bridge.status())
+
+    async def reload(_: web.Request) -> web.Response:
+        await bridge.reload()
+        return web.json_response(bridge.status())
+
+    async def act(request: web.Request) -> web.Response:
+        served = bridge.find(request.match_info["instance"])
+        if served is None:
+            return web.json_response({"error": "no such server"}, status=404)
+        match request.match_info["verb"]:
+            case "start":
+                served.instance.start()
+            case "stop":
+                served.instance.stop()
+            case _:
+                served.instance.reset()
+        return web.json_response({"instance": served.spec.instance})
+
+    app = web.Application()
+    app.router.add_get("/status", status)
+    app.router.add_post("/reload", reload)
+    app.router.add_post("/servers/{instance}/{verb:start|stop|reset}", act)
+    return app

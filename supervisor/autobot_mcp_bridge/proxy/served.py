@@ -1,0 +1,88 @@
+"""One server as the proxy serves it: its definition, process, conversations, tokens and counts."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from autobot_mcp_bridge.channels.instance import Hooks, Instance
+from autobot_mcp_bridge.config.tokens import TokenRecord
+from autobot_mcp_bridge.model.death import Death
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.host import HostLimits
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
+from autobot_mcp_bridge.proxy.counts import Counts
+from autobot_mcp_bridge.runtimes.base import Command, Runtime
+from autobot_mcp_bridge.sessions.session import SessionTable
+from autobot_mcp_bridge.sessions.shared import SharedServer
+
+
+class Served:
+    """Wires the parts of one server together; it holds no rule of its own."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        tokens: TokenIndex,
+        runtime: Runtime,
+        commands: Callable[[ServerSpec], Command],
+        limits: HostLimits,
+    ) -> None:
+        self.spec = spec
+        self.tokens = tokens
+        self.counts = Counts()
+        sessions = SessionTable(limits, time.monotonic)
+        self.shared = SharedServer(spec, sessions, self.counts.count_drop)
+        hooks = Hooks(
+            restored=self.shared.restored,
+            message=self.shared.notified,
+            started=self.counts.count_start,
+            crashed=self._count_crash,
+            dropped=self.counts.count_drop,
+        )
+        self.instance = Instance(spec, runtime, commands, hooks, limits.calls_per_server)
+        self.shared.instance = self.instance
+
+    def _count_crash(self, death: Death) -> None:
+        self.counts.crashes[death.cause.value] += 1
+
+    def configure(self, spec: ServerSpec) -> None:
+        """Put a changed definition to use; sessions go on."""
+        if spec.process_view() != self.spec.process_view():
+            self.shared.forget()
+        self.spec = spec
+        self.shared.configure(spec)
+        self.instance.configure(spec)
+
+    def admit(self, tokens: TokenIndex) -> None:
+        """Put changed tokens to use; who is no longer let in loses its sessions (F7)."""
+        self.tokens = tokens
+        self.sweep()
+
+    def sweep(self) -> None:
+        """End the sessions that have expired, or whose token has."""
+        sessions = self.shared.sessions
+        sessions.expire()
+        sessions.end_where(lambda session: self.tokens.find(session.principal.digest) is None)
+
+
+def index_tokens(spec: ServerSpec, records: Iterable[TokenRecord]) -> TokenIndex:
+    """The tokens of a server: those of its definition and those of tokens.d; both count."""
+    principals = [Principal(digest, spec.instance) for digest in spec.tokens_sha256]
+    principals += [Principal(record.sha256, spec.instance, record.expires) for record in records]
+    return TokenIndex(principals, time.time)
+
+
+def state_of(served: Served, commands: Callable[[ServerSpec], Command]) -> tuple[State, str]:
+    """The server's state and a sentence about it; a sleeping one may not be startable."""
+    instance = served.instance
+    death = instance.last_death
+    detail = death.describe() if death is not None and not death.asked else ""
+    if instance.state is not State.SLEEPING:
+        return instance.state, detail
+    try:
+        commands(served.spec)
+    except CallError as error:
+        failed = error.cause is Cause.INSTALL_FAILED
+        return (State.INSTALL_FAILED if failed else State.INSTALLING), str(error)
+    return State.SLEEPING, detail

@@ -1,0 +1,114 @@
+"""Answers on their way out: plain JSON when there is nothing to stream, else an event stream."""
+
+import asyncio
+
+from aiohttp import web
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
+from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.proxy.counts import Counts
+from autobot_mcp_bridge.proxy.incoming import EVENT_STREAM, Accepts
+from autobot_mcp_bridge.proxy.replies import call_error_body, call_error_reply, json_reply
+from autobot_mcp_bridge.sessions.exchange import Exchange
+from autobot_mcp_bridge.sessions.outbox import Outbox
+
+STREAM_HEADERS = {
+    "Content-Type": EVENT_STREAM,
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",  # nginx would hold events back (A17)
+}
+COMMENT = b": keep-alive\n\n"
+# A reader that takes nothing for so long is dropped.
+WRITE_TIMEOUT = 60.0
+
+
+def event(data: bytes) -> bytes:
+    return b"event: message\ndata: " + data + b"\n\n"
+
+
+async def answer(
+    request: web.Request, exchange: Exchange, accepts: Accepts, counts: Counts, *, modern: bool
+) -> web.StreamResponse:
+    """Wait for a call and give its client the answer, in the form that fits."""
+    call = exchange.call
+    try:
+        await call.wake
+        if accepts.stream and (not accepts.json or not call.done or call.events):
+            return await _stream(request, exchange, counts)
+        try:
+            status, body = exchange.encode(await call.result())
+        except CallError as error:
+            counts.calls[error.cause.word] += 1
+            return call_error_reply(error, exchange.client_id, modern=modern)
+        counts.calls["ok"] += 1
+        return json_reply(body, status)
+    except (asyncio.CancelledError, ConnectionError):
+        if not call.done:
+            counts.calls["client_gone"] += 1
+            exchange.abandon()
+        raise
+    finally:
+        exchange.close()
+
+
+async def _stream(request: web.Request, exchange: Exchange, counts: Counts) -> web.StreamResponse:
+    """Events as they come, comments while nothing comes, the answer last (C1)."""
+    call = exchange.call
+    response = web.StreamResponse(headers=STREAM_HEADERS)
+    await response.prepare(request)
+    if not call.events and not call.done:
+        await _write(request, response, COMMENT)
+    while True:
+        events, call.events = call.events, type(call.events)(maxlen=call.events.maxlen)
+        for message in events:
+            await _write(request, response, event(jsonrpc.dumps(message)))
+        if call.done:
+            break
+        if call.wake.done():
+            call.wake = asyncio.get_running_loop().create_future()
+        await call.wake
+        if not call.events and not call.done:
+            await _write(request, response, COMMENT)
+    try:
+        _, body = exchange.encode(await call.result())
+        counts.calls["ok"] += 1
+    except CallError as error:
+        counts.calls[error.cause.word] += 1
+        body = call_error_body(error, exchange.client_id)
+    await _write(request, response, event(body))
+    await response.write_eof()
+    return response
+
+
+async def listen(request: web.Request, outbox: Outbox) -> web.StreamResponse:
+    """A session's GET stream, until the session ends or the client goes."""
+    outbox.taken = True
+    try:
+        response = web.StreamResponse(headers=STREAM_HEADERS)
+        await response.prepare(request)
+        await _write(request, response, COMMENT)
+        while True:
+            try:
+                message = await outbox.next(KEEP_ALIVE)
+            except EOFError:
+                await response.write_eof()
+                return response
+            await _write(request, response, COMMENT if message is None else event(message))
+    finally:
+        outbox.taken = False
+
+
+async def _write(request: web.Request, response: web.StreamResponse, data: bytes) -> None:
+    """Write, or drop a reader that takes nothing.
+
+    Raises:
+        ConnectionError: the reader has gone, or was dropped.
+    """
+    try:
+        async with asyncio.timeout(WRITE_TIMEOUT):
+            await response.write(data)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the reader takes nothing") from None

@@ -1,0 +1,1 @@
+"""MCP conversations: eras, the session table, id mapping, event streams."""
