@@ -1,0 +1,129 @@
+"""`mcp-bridge call NAME TOOL JSON`: one tool call to a running proxy, as a client makes it."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    duration,
+    note,
+    places_of,
+    print_json,
+    printable,
+    running_endpoint,
+    server_of,
+)
+from autobot_mcp_bridge.cli.exchange import call_tool
+from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.config.headers import header_file, read_token
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.model.errors import Cause, UsageError
+from autobot_mcp_bridge.model.names import ServerId
+
+ENV_TOKEN = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the variable's name
+DEFAULT_SECONDS = 120.0  # twice the default of timeouts.call, and a start before it
+FAILED = 1
+# Refused before any contact with the server: another try later may succeed.
+_UNAVAILABLE = frozenset(cause.word for cause in Cause if cause.status == 503)
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "call",
+        help="call a tool of a server",
+        epilog=f"The token comes from --token-file, {ENV_TOKEN} or the server's header file.",
+    )
+    parser.add_argument("name", metavar="NAME", help="NAME, TENANT.NAME or TENANT.PROJECT.NAME")
+    parser.add_argument("tool", metavar="TOOL")
+    parser.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="an object")
+    parser.add_argument("--token-file", metavar="FILE", help="a token or a header line with one")
+    parser.add_argument("--json", action="store_true", help="print the JSON-RPC response")
+    parser.add_argument(
+        "--timeout", type=duration, default=DEFAULT_SECONDS, metavar="TIME", help="for all of it"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    server = server_of(args.name)
+    arguments = _arguments(args.arguments)
+    if not args.timeout > 0:
+        raise UsageError("--timeout: allowed is more than 0")
+    places = places_of(args)
+    endpoint = running_endpoint(places)
+    if endpoint is None or not isinstance(endpoint.get("url"), str):
+        raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
+    url = endpoint["url"].rstrip("/") + server.path
+    answer = call_tool(url, _token(args, places, server), args.tool, arguments, args.timeout)
+    if args.json:
+        print_json(answer)
+    return _shown(answer, quiet=args.json)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"JSON: {error}; allowed is an object of arguments") from error
+    if not isinstance(arguments, dict):
+        raise UsageError('JSON: allowed is an object of arguments, such as {"path": "/srv"}')
+    return arguments
+
+
+def _token(args: argparse.Namespace, places: Places, server: ServerId) -> str:
+    if args.token_file:
+        try:
+            return read_token(Path(args.token_file))
+        except FileNotFoundError as error:
+            raise MissingError(f"{args.token_file}: no such file") from error
+    if token := os.environ.get(ENV_TOKEN):
+        return token
+    file = header_file(places, server)
+    try:
+        return read_token(file)
+    except FileNotFoundError as error:
+        hint = f"`mcp-bridge token new {server} --write-header` makes it"
+        raise MissingError(f"{file}: no such file; {hint}") from error
+
+
+def _shown(answer: dict[str, Any], *, quiet: bool) -> int:
+    """Print what came back; the exit status that says how it went."""
+    error = answer.get("error")
+    if isinstance(error, dict):
+        data = error.get("data")
+        word = data.get("code") if isinstance(data, dict) else None
+        if not quiet:
+            cause = f", {word}" if isinstance(word, str) else ""
+            note(f"{error.get('message')} ({error.get('code')}{cause})")
+        return UnavailableError.exit_code if word in _UNAVAILABLE else FAILED
+    result = answer.get("result")
+    if not isinstance(result, dict):
+        note("the result is no object")
+        return FAILED
+    if result.get("resultType", "complete") != "complete":
+        note(f"the tool wants more ({result['resultType']}), which this command cannot give")
+        return FAILED
+    failed = result.get("isError") is True
+    if not quiet:
+        for line in _contents(result):
+            print(printable(line), file=sys.stderr if failed else sys.stdout)
+    return FAILED if failed else 0
+
+
+def _contents(result: dict[str, Any]) -> list[str]:
+    contents = result.get("content")
+    lines = [_content(item) for item in contents if isinstance(item, dict)] if contents else []
+    if not lines and "structuredContent" in result:
+        lines.append(json.dumps(result["structuredContent"], ensure_ascii=False))
+    return lines
+
+
+def _content(item: dict[str, Any]) -> str:
+    if item.get("type") == "text":
+        return str(item.get("text", ""))
+    if isinstance(item.get("data"), str):
+        return f"[{item.get('type')} {item.get('mimeType', '')}, {len(item['data'])} characters]"
+    return json.dumps(item, ensure_ascii=False)

@@ -1,0 +1,51 @@
+"""`mcp-bridge check`: every mistake at once, and nothing started."""
+
+import argparse
+from collections.abc import Iterator
+
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, printable
+from autobot_mcp_bridge.config.errors import DataError, MissingError
+from autobot_mcp_bridge.config.load import Loaded, load
+from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("check", help="report every mistake in the configuration")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    places = places_of(args)
+    if not places.config_dir.is_dir():
+        raise MissingError(f"{places.config_dir}: no such directory")
+    loaded = load(places)
+    problems = (*loaded.problems, *TokenStore(places.tokens_d).scan().problems)
+    notes = list(_unkept(loaded))
+    if args.json:
+        print_json(
+            {
+                "ok": not problems,
+                "servers": [spec.instance for spec in loaded.servers],
+                "problems": [problem.as_data() for problem in problems],
+                "notes": notes,
+            }
+        )
+        return DataError.exit_code if problems else 0
+    for problem in problems:
+        print(printable(str(problem)))
+    if problems:
+        note(f"{len(problems)} mistake{'s' if len(problems) > 1 else ''} in {places.config_dir}")
+        return DataError.exit_code
+    for sentence in notes:
+        note(sentence)
+    off = len(loaded.servers) - len(loaded.enabled)
+    print(f"{places.config_dir}: {len(loaded.enabled)} servers are right, {off} more are disabled")
+    return 0
+
+
+def _unkept(loaded: Loaded) -> Iterator[str]:
+    """What each server asks for and the subprocess runtime cannot keep, once per server."""
+    for spec in loaded.enabled:
+        if sentences := unkept(spec):
+            yield f"{spec.instance}: {'; '.join(sentences)}"

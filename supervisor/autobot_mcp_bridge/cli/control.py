@@ -1,0 +1,92 @@
+"""Talking to the running proxy: HTTP over its Unix socket, standard library only."""
+
+import http.client
+import json
+import socket
+from typing import Any
+from urllib.parse import quote
+
+from autobot_mcp_bridge.config.errors import DataError, DeniedError, MissingError, UnavailableError
+from autobot_mcp_bridge.config.places import Places
+
+STATUS_SECONDS = 5.0
+RELOAD_SECONDS = 60.0  # servers whose process must go are stopped by their own protocol first
+OPERATE_SECONDS = 120.0  # a start waits for the server's initialize answer
+MAX_ANSWER_BYTES = 16 << 20
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def ask(places: Places, method: str, target: str, timeout: float) -> Any:
+    """One request to the proxy; its JSON answer.
+
+    Raises:
+        UnavailableError: no proxy runs, or it did not answer within `timeout` seconds.
+        DeniedError: the socket is another user's.
+        MissingError: it knows no such server.
+        DataError: it refused; the message is its own.
+    """
+    connection = _UnixConnection(str(places.control_socket), timeout)
+    try:
+        connection.request(method, target, headers={"Connection": "close"})
+        response = connection.getresponse()
+        body = response.read(MAX_ANSWER_BYTES)
+    except PermissionError as error:
+        raise DeniedError(f"{places.control_socket}: {error.strerror}") from error
+    except TimeoutError as error:
+        raise UnavailableError(f"the proxy did not answer within {timeout:g} seconds") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise UnavailableError(f"no proxy answers at {places.control_socket}: {error}") from error
+    finally:
+        connection.close()
+    try:
+        answer = json.loads(body) if body else {}
+    except ValueError:
+        answer = {"error": body[:300].decode(errors="replace")}
+    if response.status == http.client.NOT_FOUND:
+        raise MissingError(_message(answer, response.status))
+    if response.status >= http.client.BAD_REQUEST:
+        raise DataError(_message(answer, response.status))
+    return answer
+
+
+def _message(answer: object, status: int) -> str:
+    if isinstance(answer, dict):
+        for key in ("error", "message", "detail"):
+            if isinstance(answer.get(key), str):
+                return str(answer[key])
+        if isinstance(answer.get("problems"), list):
+            return "\n".join(map(str, answer["problems"]))
+    return f"the proxy answered {status}"
+
+
+def status(places: Places) -> dict[str, Any] | None:
+    """What GET /status says; None where no proxy runs.
+
+    Raises:
+        DeniedError: the socket is another user's.
+    """
+    try:
+        found = ask(places, "GET", "/status", STATUS_SECONDS)
+    except UnavailableError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def reload(places: Places) -> Any:
+    """Have the files read again; returns when they are in force (raises as `ask` does)."""
+    return ask(places, "POST", "/reload", RELOAD_SECONDS)
+
+
+def operate(places: Places, instance: str, verb: str) -> Any:
+    """start, stop or reset one server (raises as `ask` does)."""
+    return ask(places, "POST", f"/servers/{quote(instance, safe='')}/{verb}", OPERATE_SECONDS)

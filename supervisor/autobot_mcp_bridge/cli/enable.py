@@ -1,0 +1,25 @@
+"""`mcp-bridge enable NAME` and `disable NAME`."""
+
+import argparse
+
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, server_of
+from autobot_mcp_bridge.config import edit
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    for verb, text in (
+        ("enable", "let a server be served"),
+        ("disable", "let a server not be served; its tokens and data stay"),
+    ):
+        parser = subparsers.add_parser(verb, help=text)
+        parser.add_argument("name", metavar="NAME", help="the whole name: files is not acme.files")
+
+
+def run(args: argparse.Namespace) -> int:
+    server = server_of(args.name)
+    edited = edit.enable(places_of(args), server, enabled=args.command == "enable")
+    if edited.changed:
+        note(f"{server} is {args.command}d in {edited.file}")
+    else:
+        note(f"{server} was {args.command}d already")
+    return 0

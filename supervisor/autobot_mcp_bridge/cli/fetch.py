@@ -1,0 +1,69 @@
+"""`mcp-bridge fetch [NAME…]`: install the packages of the configured servers, in the foreground."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, server_of
+from autobot_mcp_bridge.config.errors import DataError, MissingError
+from autobot_mcp_bridge.config.load import load
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units.packages import Packages
+
+FAILED = 1
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "fetch",
+        help="install the packages of the configured servers",
+        epilog="Installs run with the whole environment of this command; servers never see it.",
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only these servers")
+
+
+def run(args: argparse.Namespace) -> int:
+    places = places_of(args)
+    return asyncio.run(_fetch(places, _chosen(places, args.names)))
+
+
+def _chosen(places: Places, names: Sequence[str]) -> list[ServerSpec]:
+    loaded = load(places)
+    if loaded.problems:
+        for problem in loaded.problems:
+            note(str(problem))
+        raise DataError("nothing was installed; `mcp-bridge check` tells more")
+    if not names:
+        return list(loaded.enabled)
+    known = {spec.id: spec for spec in loaded.servers}
+    wanted = [server_of(name) for name in names]
+    missing = [server.instance for server in wanted if server not in known]
+    if missing:
+        raise MissingError(f"no such server: {', '.join(missing)}")
+    return [known[server] for server in wanted]
+
+
+async def _fetch(places: Places, specs: Sequence[ServerSpec]) -> int:
+    packages = Packages(places.packages, environ=os.environ, progress=_say)
+    try:
+        await packages.ensure(specs)
+        await packages.settled()
+    finally:
+        await packages.close()
+    failed = False
+    for spec in specs:
+        try:
+            packages.command(spec)
+        except CallError as error:
+            failed = True
+            note(str(error))
+        else:
+            _say(f"{spec.instance}: ready")
+    return FAILED if failed else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,104 @@
+"""`mcp-bridge`: finds the subcommand and imports that one only, so that every command starts fast."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from autobot_mcp_bridge import __version__
+from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note
+from autobot_mcp_bridge.model.errors import BridgeError, UsageError
+
+# Command: its module in this package, and its line in --help.
+COMMANDS = {
+    "serve": ("serve", "run the proxy and its servers in the foreground"),
+    "demo": ("demo", "be a small MCP server on stdin and stdout, for first steps"),
+    "fetch": ("fetch", "install the packages of the configured servers"),
+    "check": ("check", "report every mistake in the configuration"),
+    "list": ("listing", "show the servers and their state"),
+    "call": ("call", "call a tool of a server"),
+    "add": ("add", "add a server"),
+    "remove": ("remove", "remove a server"),
+    "enable": ("enable", "let a server be served"),
+    "disable": ("enable", "let a server not be served"),
+    "token": ("token", "make, rotate, revoke and list the tokens of a server"),
+    "start": ("operate", "start a server now"),
+    "stop": ("operate", "stop a server until it is started again"),
+    "reset": ("operate", "forget a server's crashes and close its breaker"),
+    "reload": ("reload", "read the configuration again now"),
+    "schema": ("schema", "print the JSON Schema of servers.json"),
+}
+_END = "--"
+_INTERRUPTED = 130  # as a shell says of SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status, by sysexits(3) where it failed."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except BridgeError as error:
+        note(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; Python must not complain about it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    rest: list[str] | None = None
+    if _END in words:
+        at = words.index(_END)
+        words, rest = words[:at], words[at + 1 :]
+    name = _command(words)
+    parser = Parser(
+        prog="mcp-bridge",
+        description="Every MCP server a supervised service behind one small HTTP proxy.",
+    )
+    parser.add_argument("--version", action="version", version=f"mcp-bridge {__version__}")
+    add_place_options(parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    module = COMMANDS[name][0] if name else None
+    for command, (owner, text) in COMMANDS.items():
+        if owner != module:
+            subparsers.add_parser(command, help=text)
+    if module is None:
+        parser.parse_args(words)
+        raise UsageError(f"allowed are {', '.join(COMMANDS)}")
+    loaded = import_module(f"autobot_mcp_bridge.cli.{module}")
+    loaded.add_parser(subparsers)
+    _add_everywhere(subparsers)
+    args = parser.parse_args(words)
+    if rest is not None and not getattr(args, "takes_rest", False):
+        raise UsageError(f"{name} takes nothing after {_END}")
+    args.rest = rest
+    status: int = loaded.run(args)
+    return status
+
+
+def _add_everywhere(subparsers: Subparsers) -> None:
+    for parser in subparsers.choices.values():
+        with contextlib.suppress(argparse.ArgumentError):  # it has them already
+            add_place_options(parser)
+
+
+def _command(words: Sequence[str]) -> str | None:
+    """The subcommand among the words, if there is one; argparse judges the rest."""
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in {"--config-dir", "--state-dir", "--runtime-dir"}:
+            skip = True
+        elif not word.startswith("-"):
+            return word if word in COMMANDS else None
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""`mcp-bridge reload`: the proxy reads its files by itself; this waits until it has."""
+
+import argparse
+
+from autobot_mcp_bridge.cli import control
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.config.errors import DataError
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    subparsers.add_parser("reload", help="read the configuration again now")
+
+
+def run(args: argparse.Namespace) -> int:
+    places = places_of(args)
+    answer = control.reload(places)
+    problems = answer.get("problems") if isinstance(answer, dict) else None
+    if problems:
+        for problem in problems:
+            note(str(problem))
+        note("the last good configuration stays in force")
+        return DataError.exit_code
+    note("the configuration is in force")
+    return 0

@@ -1,0 +1,87 @@
+"""The commands against a real proxy with a real server."""
+
+import asyncio
+import json
+
+import pytest
+
+from autobot_mcp_bridge.cli.main import main
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.model.names import parse_instance
+from support.bridge import Bridge
+from support.fakes import echo
+from support.waiting import eventually
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """Run a command beside the event loop: its status, stdout and stderr."""
+    monkeypatch.delenv("MCP_BRIDGE_TOKEN", raising=False)
+
+    async def command(bridge, *words):
+        status = await asyncio.to_thread(main, [*bridge.options, *words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return command
+
+
+async def test_from_adding_a_server_to_calling_it_and_purging_it(command):
+    async with Bridge([echo("first")]) as bridge:
+        words = [w.replace("@SERVERS@", f"{bridge.root}/servers") for w in echo()["command"]]
+
+        assert (await command(bridge, "add", "acme.files", "--", *words))[0] == 0
+        assert (await command(bridge, "reload"))[0] == 0
+        status, out, err = await command(bridge, "call", "acme.files", "echo", '{"text": "hi"}')
+        assert (status, err) == (0, "")
+        assert "hi" in out
+
+        rows = json.loads((await command(bridge, "list", "--json"))[1])
+        states = {row["name"]: row["state"] for row in rows["servers"]}
+        assert rows["running"] is True
+        assert states == {"first": "sleeping", "acme.files": "ready"}
+
+        places = Places(bridge.config_dir, bridge.state_dir, bridge.runtime_dir)
+        directory = places.server_dir(parse_instance("acme.files"))
+        assert directory.is_dir()
+        assert (await command(bridge, "remove", "acme.files", "--purge"))[0] == 0
+        assert not directory.exists()
+        assert (await command(bridge, "call", "acme.files", "echo"))[0] == 66
+
+
+async def test_calls_end_with_the_status_that_says_why(command):
+    async with Bridge([echo("files")]) as bridge:
+        token = bridge.root / "token"
+        token.write_text(bridge.token("files"), encoding="ascii")
+        words = ("call", "files", "no-such-tool", "--token-file", str(token))
+
+        assert (await command(bridge, *words))[0] == 1
+        token.write_text("mcpb_wrong", encoding="ascii")
+        assert (await command(bridge, *words))[0] == 77
+        assert (await command(bridge, "call", "files", "echo"))[0] == 66
+
+        token.write_text(bridge.token("files"), encoding="ascii")
+        assert (await command(bridge, "stop", "files"))[0] == 0
+        status, _, err = await command(bridge, "call", "files", "echo", "--token-file", str(token))
+        assert status == 69
+        assert "stopped_by_operator" in err
+
+        assert (await command(bridge, "start", "files"))[0] == 0
+
+        async def state():
+            rows = json.loads((await command(bridge, "list", "--json"))[1])["servers"]
+            return rows[0]["state"] == "ready"
+
+        await eventually(state, within=30, what="the server is ready")
+        assert (await command(bridge, "reset", "no-such"))[0] == 66
+
+
+async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
+    async with Bridge([echo("files")]) as bridge:
+        bridge.write_text("{")
+
+        status, _, err = await command(bridge, "reload")
+
+        assert status == 65
+        assert "line 1, column 2" in err
+        assert "last good" in err
