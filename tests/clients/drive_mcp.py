@@ -1,0 +1,39 @@
+"""Drive the official Python client: URL MODE HEADERS TOOL ARGUMENTS, prints one JSON line."""
+
+import json
+import sys
+
+import anyio
+from mcp.client.client import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+DEADLINE = 40.0  # seconds for the whole conversation
+
+
+async def converse(url, mode, headers, tool, arguments):
+    progress = []
+
+    async def on_progress(done, total, message):
+        progress.append(done)
+
+    async with create_mcp_http_client(headers=headers) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=mode) as client:
+            tools = (await client.list_tools()).tools
+            result = await client.call_tool(tool, arguments, progress_callback=on_progress)
+            return {
+                "version": client.protocol_version,
+                "tools": [tool.name for tool in tools],
+                "text": result.content[0].text,
+                "progress": len(progress),
+            }
+
+
+async def main():
+    url, mode, headers, tool, arguments = sys.argv[1:]
+    with anyio.fail_after(DEADLINE):
+        seen = await converse(url, mode, json.loads(headers), tool, json.loads(arguments))
+    print(json.dumps(seen))
+
+
+anyio.run(main)

@@ -1,0 +1,251 @@
+"""Run one real client, headless, against one URL, and tell what it saw."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clients import setup
+
+HERE = Path(__file__).resolve().parent
+RUN_TIMEOUT = 60.0  # seconds for one client, start to end; the slowest needs about 5
+ANSWER_TIMEOUT = 30.0  # seconds for one answer of a client that is spoken to by hand
+END_TIMEOUT = 5.0  # seconds from SIGTERM to SIGKILL
+LINE_LIMIT = 1 << 20  # bytes of one line that a client prints
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which endpoint is driven, with which token, and which tool is called."""
+
+    url: str
+    token: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a client reported.
+
+    Attributes:
+        version: the revision it negotiated; empty where it does not tell.
+        progress: how many progress notifications reached it; -1 where it does not tell.
+    """
+
+    version: str
+    tools: tuple[str, ...]
+    text: str
+    progress: int = -1
+
+
+class ClientError(Exception):
+    """The client did not get through; the message is the end of what it said."""
+
+
+def environment(state: Path) -> dict[str, str]:
+    """Nothing of the caller's but PATH; HOME is a folder of the test's own."""
+    path = os.environ.get("PATH", os.defpath)
+    if setup.installed():
+        path = f"{setup.node().parent}{os.pathsep}{path}"
+    return {
+        "PATH": path,
+        "HOME": str(state),
+        "MCP_REMOTE_CONFIG_DIR": str(state),
+        "DO_NOT_TRACK": "1",
+        "NO_COLOR": "1",
+    }
+
+
+async def output_of(command: Sequence[str], state: Path) -> str:
+    """Run a client to its end and return what it printed.
+
+    Raises:
+        ClientError: it failed, or was not done within RUN_TIMEOUT.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment(state),
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(RUN_TIMEOUT):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise ClientError(f"not done after {RUN_TIMEOUT:.0f} s") from None
+    finally:
+        await end(process)
+    if process.returncode != 0:
+        raise ClientError((err or out).decode(errors="replace")[-2000:])
+    return out.decode()
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """End a client and everything it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            return
+        try:
+            async with asyncio.timeout(END_TIMEOUT):
+                await process.wait()
+        except TimeoutError:
+            continue
+
+
+def last_line(text: str) -> dict[str, Any]:
+    document = json.loads(text.strip().splitlines()[-1])
+    assert isinstance(document, dict)
+    return document
+
+
+def _seen(document: Mapping[str, Any]) -> Seen:
+    return Seen(
+        version=str(document["version"]),
+        tools=tuple(document["tools"]),
+        text=document["text"],
+        progress=document["progress"],
+    )
+
+
+def _words(target: Target, mode: str) -> list[str]:
+    return [
+        target.url,
+        mode,
+        json.dumps(target.headers),
+        target.tool,
+        json.dumps(target.arguments),
+    ]
+
+
+async def python_mcp(target: Target, mode: str, state: Path) -> Seen:
+    command = [sys.executable, str(HERE / "drive_mcp.py"), *_words(target, mode)]
+    return _seen(last_line(await output_of(command, state)))
+
+
+async def node_script(name: str, target: Target, mode: str, state: Path) -> Seen:
+    # An ES module finds its packages beside itself only, so the script is copied to them.
+    script = setup.home() / name
+    await asyncio.to_thread(shutil.copy, HERE / name, script)
+    command = [str(setup.node()), str(script), *_words(target, mode)]
+    return _seen(last_line(await output_of(command, state)))
+
+
+async def inspector(target: Target, era: str, state: Path) -> Seen:
+    launcher = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    base = [str(setup.node()), str(setup.home() / "node_modules" / launcher), "--cli"]
+    base += ["--server-url", target.url, "--transport", "http", "--protocol-era", era]
+    base += ["--format", "json", "-q"]
+    for name, value in target.headers.items():
+        base += ["--header", f"{name}: {value}"]
+    listed = json.loads(await output_of([*base, "--method", "tools/list"], state))
+    call = [*base, "--method", "tools/call", "--tool-name", target.tool]
+    for name, value in target.arguments.items():
+        call += ["--tool-arg", f"{name}={value}"]
+    called = json.loads(await output_of(call, state))
+    return Seen(
+        version="",
+        tools=tuple(tool["name"] for tool in find(listed, "tools")),
+        text=find(called, "content")[0]["text"],
+    )
+
+
+def find(document: object, key: str) -> Any:
+    """Return the value of the first such key, at whatever depth the client wraps it."""
+    if isinstance(document, dict):
+        if key in document:
+            return document[key]
+        for value in document.values():
+            if (found := find(value, key)) is not None:
+                return found
+    return None
+
+
+async def mcp_remote(target: Target, state: Path) -> Seen:
+    """Speak the handshake to mcp-remote's stdio side by hand."""
+    command = [str(setup.node()), str(setup.home() / "node_modules/mcp-remote/dist/proxy.js")]
+    command += [target.url, "--allow-http", "--transport", "http-only"]
+    for name, value in target.headers.items():
+        command += ["--header", f"{name}:{value}"]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environment(state),
+        limit=LINE_LIMIT,
+        start_new_session=True,
+    )
+    talk = Talk(process)
+    try:
+        offer = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "drive", "version": "1"},
+        }
+        version = (await talk.ask("initialize", offer))["protocolVersion"]
+        talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        tools = (await talk.ask("tools/list", {}))["tools"]
+        call = {
+            "name": target.tool,
+            "arguments": target.arguments,
+            "_meta": {"progressToken": "p"},
+        }
+        result = await talk.ask("tools/call", call)
+        return Seen(
+            version,
+            tuple(tool["name"] for tool in tools),
+            result["content"][0]["text"],
+            talk.progress,
+        )
+    finally:
+        await end(process)
+
+
+class Talk:
+    """Line-delimited JSON-RPC over a client's stdin and stdout."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._in = process.stdin
+        self._out = process.stdout
+        self._last_id = 0
+        self.progress = 0
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        self._in.write(json.dumps(message).encode() + b"\n")
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._last_id += 1
+        self.say({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                return await self._answer()
+        except TimeoutError:
+            raise ClientError(f"no answer to {method} within {ANSWER_TIMEOUT:.0f} s") from None
+
+    async def _answer(self) -> dict[str, Any]:
+        while line := await self._out.readline():
+            message = json.loads(line)
+            if message.get("method") == "notifications/progress":
+                self.progress += 1
+            if message.get("id") == self._last_id and "method" not in message:
+                if "error" in message:
+                    raise ClientError(json.dumps(message["error"]))
+                return dict(message["result"])
+        raise ClientError("it ended in mid-conversation")

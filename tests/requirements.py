@@ -1,0 +1,119 @@
+"""What the bridge promises: id, sentence, source. `make trace` shows the test of each.
+
+NV-* are the behaviours of the host that this project replaces. The letters are the protocol's:
+A plain HTTP, B sessions, C streams, D routing, E revision 2026-07-28, F tokens, H the stdio side.
+"25" is the MCP specification of 2025-11-25, "26" that of 2026-07-28; "own" is a decision of ours
+where the texts are silent, recorded in DECISIONS.md or ARCHITECTURE.md.
+A test claims an id with `@pytest.mark.requirement("NV-01")`; one test may claim several.
+"""
+
+from dataclasses import dataclass
+
+_TRANSPORT_25 = "25 basic/transports"
+_TRANSPORT_26 = "26 basic/transports/streamable-http"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    id: str
+    says: str
+    source: str
+
+
+REQUIREMENTS = (
+    Requirement("NV-01", "each hosted stdio server is one child process", "NV-01"),
+    Requirement("NV-02", "a server is started without a shell", "NV-02"),
+    Requirement("NV-03", "a server inherits nothing from the host's environment", "NV-03"),
+    Requirement("NV-04", "a server works in <state>/<tenant>/<project>/<name>, mode 0700", "NV-04"),
+    Requirement("NV-05", "memory, open files and core dumps of a server are limited", "NV-05"),
+    Requirement("NV-06", "a server without activity is stopped", "NV-06"),
+    Requirement(
+        "NV-07", "a crashed server is restarted; after more than 5 crashes a minute not", "NV-07"
+    ),
+    Requirement("NV-08", "HTTP is served by aiohttp", "NV-08, overridden: was stdlib only"),
+    Requirement("NV-09", "a server's URL is /t/{tenant}/p/{project}/s/{name}/mcp", "NV-09"),
+    Requirement("NV-10", "each server has its token; only its sha256 is stored", "NV-10"),
+    Requirement(
+        "NV-11", "a token of elsewhere gets the same 401 as for an unknown server", "NV-11"
+    ),
+    Requirement("NV-12", "the tool allow-list holds for listing and for calling", "NV-12"),
+    Requirement("NV-13", "/healthz and Prometheus /metrics are served", "NV-13"),
+    Requirement("NV-14", "servers.json is read again without a restart", "NV-14"),
+    Requirement("A1", "a server has one path ending in /mcp, which takes POST", _TRANSPORT_25),
+    Requirement("A2", "any other method is 405 with Allow", "RFC 9110 15.5.6"),
+    Requirement("A3", "an Origin that is not allowed is 403, none is accepted", _TRANSPORT_26),
+    Requirement("A4", "a Host that is not configured is 421", "25 security best practices"),
+    Requirement("A5", "only loopback is listened on, unless told otherwise", _TRANSPORT_26),
+    Requirement("A6", "Host, Origin, then route and token come before anything else", "own"),
+    Requirement("A7", "a POST that is not application/json is 415", "own"),
+    Requirement("A8", "an Accept that allows no answer form is 406; wildcards count", "own"),
+    Requirement("A9", "a GET that does not accept an event stream is 406", "own"),
+    Requirement(
+        "A10", "a body that is not JSON is 400 with -32700 and id null", "JSON-RPC 2.0 5.1"
+    ),
+    Requirement(
+        "A11", "an array as body is 400 with -32600 since 2025-06-18", "2025-06-18 changelog"
+    ),
+    Requirement("A12", "an array in a 2025-03-26 session is answered or refused whole", "own"),
+    Requirement("A13", "a body above the cap is 413, headers above theirs 431", "own"),
+    Requirement("A14", "an accepted notification or response is 202 without a body", _TRANSPORT_25),
+    Requirement("A15", "a request is answered by one JSON object or by a stream", _TRANSPORT_25),
+    Requirement("A16", "the answer has the request's id, in value and type", "25 basic/index"),
+    Requirement("A17", "streams are unbuffered, uncached and never silent for long", _TRANSPORT_26),
+    Requirement("A18", "a server's JSON-RPC error rides on HTTP 200 at the handshake", "own"),
+    Requirement("A19", "every text arrives unchanged, whatever its characters", _TRANSPORT_25),
+    Requirement("B1", "initialize makes a session with an unguessable id", _TRANSPORT_25),
+    Requirement(
+        "B2", "initialize is answered from what the server offers, nothing invented", "own"
+    ),
+    Requirement("B3", "a request without a session id is 400", _TRANSPORT_25),
+    Requirement("B4", "an unknown or ended session id is 404 on every method", _TRANSPORT_25),
+    Requirement("B5", "a session id is no credential and is unknown to another token", "own"),
+    Requirement("B6", "DELETE ends a session and its streams", _TRANSPORT_25),
+    Requirement("B7", "idle sessions end, and their number is capped", "own"),
+    Requirement("B8", "initialize in a live session is 400 with -32600", "own"),
+    Requirement("B9", "an unsupported MCP-Protocol-Version is 400", _TRANSPORT_25),
+    Requirement("B10", "without a version header the negotiated version counts", _TRANSPORT_25),
+    Requirement("B11", "a server that dies in initialize leaves no session", "own"),
+    Requirement("B12", "initialize cannot be cancelled", "25 basic/utilities/cancellation"),
+    Requirement("C1", "what belongs to a request comes before its answer", _TRANSPORT_25),
+    Requirement("C2", "a server's message goes out on exactly one stream", _TRANSPORT_25),
+    Requirement("C3", "a GET stream carries no answer", _TRANSPORT_25),
+    Requirement("C4", "a second GET stream of a session is 409", "own"),
+    Requirement("C5", "a notification without a request waits, bounded, for a stream", "own"),
+    Requirement("D1", "equal ids or progress tokens of two clients never meet", "25 basic/index"),
+    Requirement("D2", "a cancellation reaches only the sender's own open request", "own"),
+    Requirement("D3", "a server's own request is answered, an answer to nothing dropped", "own"),
+    Requirement("D4", "methods of the eras pass, others not; fields pass untouched", "own"),
+    Requirement("D5", "a slow call delays no other call", "own"),
+    Requirement("D6", "tasks/* reaches only the server and session that made the task", "25 tasks"),
+    Requirement("D7", "trace context in _meta passes", "SEP-414"),
+    Requirement("E1", "both eras work at once on one URL", "26 basic/versioning"),
+    Requirement("E2", "server/discover is answered", "26 server/discover"),
+    Requirement("E3", "Mcp-Method that is missing or differs is 400 with -32020", _TRANSPORT_26),
+    Requirement("E4", "Mcp-Name that is missing or differs is 400 with -32020", _TRANSPORT_26),
+    Requirement("E6", "a differing version is -32020, one not served -32022", _TRANSPORT_26),
+    Requirement("E7", "_meta without version or capabilities is 400 with -32602", "26 basic/index"),
+    Requirement("E8", "an unknown method is 404 with -32601", _TRANSPORT_26),
+    Requirement("E10", "GET and DELETE of this revision are 405", _TRANSPORT_26),
+    Requirement("E11", "a session id is ignored and none is made", _TRANSPORT_26),
+    Requirement("E12", "a response as body is refused, a notification is 202", _TRANSPORT_26),
+    Requirement("E14", "closing the response stream cancels the call", "26 cancellation"),
+    Requirement("E22", "a dead process fails the open calls; the next gets a new one", "26 stdio"),
+    Requirement("E23", "each request is authenticated alone", "26 statelessness"),
+    Requirement("F1", "401 asks for a Bearer, with invalid_token if one was sent", "RFC 6750 3"),
+    Requirement("F2", "POST, GET and DELETE are all checked", "25 basic/authorization"),
+    Requirement("F3", "a token in the query string does not count", "25 basic/authorization"),
+    Requirement("F4", "a token reaches neither server nor log", "25 security best practices"),
+    Requirement("F6", "401 names no metadata, and discovery paths are 404", "own"),
+    Requirement("H1", "stdin carries one JSON message per line and nothing else", "25 stdio"),
+    Requirement("H2", "a stdout line that is no message is dropped and counted", "25 stdio"),
+    Requirement("H3", "stderr is a log and never taken for failure", "25 stdio"),
+    Requirement("H4", "a stop closes stdin, waits, then SIGTERM, then SIGKILL", "26 stdio"),
+    Requirement("H5", "too long a line fails one request; a full stdin is bounded", "own"),
+    Requirement("H6", "a call has a deadline, at which the server is told", "25 cancellation"),
+    Requirement("H7", "the framing is the same over any pair of descriptors", "26 stdio"),
+    Requirement("H8", "a server's ping is answered at once", "25 ping"),
+)
+BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
+assert len(BY_ID) == len(REQUIREMENTS)

@@ -1,0 +1,57 @@
+"""What /proc tells about the processes of a test."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def alive(pid: int) -> bool:
+    """Tell whether the process runs; a zombie does not."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def descriptors(pid: int) -> int:
+    return len(list((_PROC / str(pid) / "fd").iterdir()))
+
+
+def rss(pid: int) -> int:
+    """Resident bytes."""
+    pages = (_PROC / str(pid) / "statm").read_text(encoding="utf-8").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def children(pid: int) -> list[int]:
+    """The direct children, zombies included."""
+    found: list[int] = []
+    for task in (_PROC / str(pid) / "task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, (task / "children").read_text(encoding="utf-8").split())
+    return found
+
+
+def zombies(pid: int) -> list[int]:
+    return [child for child in children(pid) if not alive(child)]
+
+
+def with_environment(value: str) -> list[int]:
+    """The living processes whose environment holds this text."""
+    wanted = value.encode()
+    found = []
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            if wanted in (entry / "environ").read_bytes() and alive(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+def environment(pid: int) -> dict[str, str]:
+    raw = (_PROC / str(pid) / "environ").read_bytes().decode("utf-8", "surrogateescape")
+    return dict(pair.split("=", 1) for pair in raw.split("\0") if "=" in pair)

@@ -1,0 +1,147 @@
+"""A registry of both kinds on 127.0.0.1, with packages made up on the spot: npm and uv are real."""
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Registry:
+    """What it serves, and what it was asked for.
+
+    Attributes:
+        hits: paths in the order of the requests.
+        gate: answers wait for it; clear it to hold every install where it is.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.hits: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.asked = threading.Event()
+        self.url = ""
+
+    def add_npm(self, name: str, versions: list[str], script: str = "console.log('hi')") -> None:
+        """Publish a package whose one program, named as the package, is the script."""
+        rows = {}
+        for version in versions:
+            binary = name.rpartition("/")[2]
+            manifest = {"name": name, "version": version, "bin": {binary: "main.js"}}
+            archive = _tar(
+                {
+                    "package/package.json": json.dumps(manifest),
+                    "package/main.js": f"#!/usr/bin/env node\n{script}\n",
+                }
+            )
+            path = f"/{name}/-/{binary}-{version}.tgz"
+            self.files[path] = ("application/octet-stream", archive)
+            integrity = "sha512-" + b64encode(hashlib.sha512(archive).digest()).decode()
+            dist = {"tarball": self.url + path, "integrity": integrity}
+            rows[version] = {**manifest, "dist": dist}
+        document = {"name": name, "dist-tags": {"latest": versions[-1]}, "versions": rows}
+        answer = ("application/json", json.dumps(document).encode())
+        self.files[f"/{name}"] = self.files[f"/{name.replace('/', '%2f')}"] = answer
+
+    def add_pypi(self, name: str, versions: list[str], code: str = "print('hi')") -> None:
+        """Publish a package whose one console script, named as the package, runs the code."""
+        links = []
+        for version in versions:
+            flat = name.replace("-", "_")
+            info = f"{flat}-{version}.dist-info"
+            files = {
+                f"{flat}.py": f"def main():\n    {code}\n",
+                f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+                f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\n"
+                "Tag: py3-none-any\n",
+                f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {flat}:main\n",
+            }
+            record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+            wheel = _zip({**files, f"{info}/RECORD": record})
+            file = f"{flat}-{version}-py3-none-any.whl"
+            self.files[f"/wheels/{file}"] = ("application/octet-stream", wheel)
+            digest = hashlib.sha256(wheel).hexdigest()
+            links.append(f'<a href="/wheels/{file}#sha256={digest}">{file}</a>')
+        page = f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
+        self.files[f"/simple/{name}/"] = ("text/html", page.encode())
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables that make npm, uv and pip ask here."""
+        return {
+            "npm_config_registry": self.url + "/",
+            "npm_config_fetch_retries": "0",
+            "UV_DEFAULT_INDEX": self.url + "/simple/",
+            "UV_INDEX": "",
+            "UV_FIND_LINKS": "",
+            "UV_HTTP_RETRIES": "0",
+            "PIP_INDEX_URL": self.url + "/simple/",
+            "PIP_EXTRA_INDEX_URL": "",
+            "PIP_RETRIES": "0",
+            "PIP_TRUSTED_HOST": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        }
+
+
+@contextmanager
+def serving() -> Iterator[Registry]:
+    registry = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            registry.hits.append(self.path)
+            registry.asked.set()
+            registry.gate.wait(30)
+            found = registry.files.get(self.path.split("?")[0])
+            kind, body = found or ("text/plain", b"not found")
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_args: object) -> None:
+            pass  # a client that was killed on purpose
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        registry.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield registry
+        finally:
+            registry.gate.set()
+            server.shutdown()
+            thread.join()
+
+
+def _tar(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text.encode()), 0o755
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def _zip(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()

@@ -1,0 +1,245 @@
+"""HTTP/1.1 by hand: what was sent and what came back stays visible to the byte."""
+
+import asyncio
+import json
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from support.waiting import PATIENCE
+
+WITHIN = 15.0 * PATIENCE  # seconds for one exchange
+_LIMIT = 64 << 20  # longest line of an answer: 20 MiB answers are part of the tests
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The value of a header that came at most once."""
+        values = [value for key, value in self.headers if key.lower() == name.lower()]
+        assert len(values) < 2, f"{name} came {len(values)} times"
+        return values[0] if values else None
+
+    @property
+    def is_stream(self) -> bool:
+        return (self.header("Content-Type") or "").startswith("text/event-stream")
+
+    @property
+    def messages(self) -> list[Any]:
+        """Every JSON-RPC message of the body, JSON and SSE alike."""
+        if not self.body:
+            return []
+        if self.is_stream:
+            return [json.loads(data) for data in sse_data(self.body)]
+        return [json.loads(self.body)]
+
+    @property
+    def comparable(self) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+        """Status, headers but Date in their order, and body: what a stranger can compare."""
+        rest = tuple((k, v) for k, v in self.headers if k.lower() != "date")
+        return self.status, rest, self.body
+
+
+def sse_data(body: bytes) -> list[str]:
+    """The data of each event that has any."""
+    found = []
+    for block in body.decode("utf-8").replace("\r\n", "\n").split("\n\n"):
+        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line[:5] == "data:"]
+        if data := "\n".join(lines):
+            found.append(data)
+    return found
+
+
+class Stream:
+    """A response whose body is read event by event."""
+
+    def __init__(self, connection: "Connection", head: Response) -> None:
+        self.status = head.status
+        self.headers = head.headers
+        self.header = head.header
+        self._connection = connection
+        self._chunked = (head.header("Transfer-Encoding") or "").lower() == "chunked"
+        self._buffer = b""
+        self.comments = 0
+
+    async def event(self, *, within: float = WITHIN) -> Any:
+        """The next message; None at the stream's end."""
+        async with asyncio.timeout(within):
+            while True:
+                head, separator, rest = self._buffer.partition(b"\n\n")
+                if separator:
+                    self._buffer = rest
+                    self.comments += head.startswith(b":")
+                    if data := sse_data(head + b"\n\n"):
+                        return json.loads(data[0])
+                    continue
+                piece = await self._connection.read_piece(chunked=self._chunked)
+                if not piece:
+                    return None
+                self._buffer += piece.replace(b"\r\n", b"\n")
+
+    async def until(self, method_or_id: object, *, within: float = WITHIN) -> Any:
+        """The next message with this method or, for an answer, this id."""
+        async with asyncio.timeout(within):
+            while (message := await self.event(within=within)) is not None:
+                if message.get("method", object()) == method_or_id or (
+                    "method" not in message and message.get("id", object()) == method_or_id
+                ):
+                    return message
+        raise AssertionError(f"the stream ended before {method_or_id!r}")
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    def reset(self) -> None:
+        self._connection.reset()
+
+
+class Connection:
+    """One keep-alive connection, used by one exchange at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.reusable = True
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        parts = urlsplit(url)
+        async with asyncio.timeout(WITHIN):
+            return cls(*await asyncio.open_connection(parts.hostname, parts.port, limit=_LIMIT))
+
+    @classmethod
+    async def open_unix(cls, path: str) -> Self:
+        async with asyncio.timeout(WITHIN):
+            return cls(*await asyncio.open_unix_connection(path, limit=_LIMIT))
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def drain(self) -> None:
+        await self._writer.drain()
+
+    async def request(
+        self, method: str, target: str, headers: Headers = (), body: bytes | None = None
+    ) -> Response:
+        """One exchange, its body read whole."""
+        self.reusable = False
+        self.send(encode(method, target, headers, body))
+        await self.drain()
+        head = await self.read_head()
+        content = await self._read_body(method, head)
+        close = (head.header("Connection") or "").lower() == "close"
+        self.reusable = not close
+        return Response(head.status, head.reason, head.headers, content)
+
+    async def stream(
+        self, method: str, target: str, headers: Headers = (), body: bytes | None = None
+    ) -> Stream:
+        self.reusable = False
+        self.send(encode(method, target, headers, body))
+        async with asyncio.timeout(WITHIN):
+            await self.drain()
+            return Stream(self, await self.read_head())
+
+    async def read_head(self) -> Response:
+        raw = await self._reader.readuntil(b"\r\n\r\n")
+        first, *lines = raw.decode("latin-1").split("\r\n")[:-2]
+        _, status, reason = (*first.split(" ", 2), "")[:3]
+        pairs = tuple((k, v.strip()) for k, _, v in (line.partition(":") for line in lines))
+        return Response(int(status), reason, pairs, b"")
+
+    async def _read_body(self, method: str, head: Response) -> bytes:
+        if method == "HEAD" or head.status in (204, 304):
+            return b""
+        length = head.header("Content-Length")
+        if length is not None:
+            return await self._reader.readexactly(int(length))
+        if (head.header("Transfer-Encoding") or "").lower() == "chunked":
+            pieces = []
+            while piece := await self.read_piece(chunked=True):
+                pieces.append(piece)
+            return b"".join(pieces)
+        return await self._reader.read()
+
+    async def read_piece(self, *, chunked: bool) -> bytes:
+        """The next piece of a body; empty at its end."""
+        if not chunked:
+            return await self._reader.read(1 << 16)
+        line = await self._reader.readline()
+        if not line:
+            return b""
+        piece = await self._reader.readexactly(int(line.split(b";")[0], 16))
+        await self._reader.readexactly(2)
+        return piece
+
+    async def rest(self, *, within: float = WITHIN) -> bytes:
+        """Everything up to the other side's close."""
+        async with asyncio.timeout(within):
+            with suppress(ConnectionError):
+                return await self._reader.read()
+        return b""
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(WITHIN):
+                await self._writer.wait_closed()
+
+    def reset(self) -> None:
+        """End with RST instead of FIN."""
+        raw: socket.socket = self._writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+
+def encode(method: str, target: str, headers: Headers, body: bytes | None) -> bytes:
+    """The request's bytes; Host and Content-Length are added unless they are given."""
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    names = {name.lower() for name, _ in pairs}
+    if "host" not in names:
+        pairs.insert(0, ("Host", "127.0.0.1"))
+    if body is not None and not names & {"content-length", "transfer-encoding"}:
+        pairs.append(("Content-Length", str(len(body))))
+    lines = [f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in pairs)]
+    return "\r\n".join(lines).encode("utf-8") + b"\r\n\r\n" + (body or b"")
+
+
+async def exchange(
+    url: str,
+    method: str = "GET",
+    headers: Headers = (),
+    body: bytes | None = None,
+    *,
+    target: str | None = None,
+    within: float = WITHIN,
+) -> Response:
+    """One request on a connection of its own."""
+    parts = urlsplit(url)
+    path = target or (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = await Connection.open(url)
+    try:
+        async with asyncio.timeout(within):
+            return await connection.request(method, path, headers, body)
+    finally:
+        await connection.close()
+
+
+async def raw_exchange(url: str, data: bytes, *, within: float = WITHIN) -> bytes:
+    """Send exactly these bytes and return everything that comes until the other side closes."""
+    connection = await Connection.open(url)
+    try:
+        connection.send(data)
+        return await connection.rest(within=within)
+    finally:
+        await connection.close()
