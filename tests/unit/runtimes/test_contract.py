@@ -58,7 +58,8 @@ async def test_the_end_can_be_awaited_many_times_and_after_a_cancelled_wait(chil
 async def test_a_server_that_ends_with_its_stdin_is_not_signalled(child):
     death = await (await child("echo")).stop(grace=20)
 
-    assert (death.cause, death.status, death.asked) == (DeathCause.EXIT, 0, True)
+    # `asked` is not certain here: it may end between the close of its stdin and the stop.
+    assert (death.cause, death.status) == (DeathCause.EXIT, 0)
 
 
 async def test_a_server_that_ignores_the_end_of_stdin_gets_sigterm(child):
