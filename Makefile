@@ -20,13 +20,13 @@ setup:  ## make .venv with everything that the tests need
 	@$(PYTHON) tools/setup.py
 
 test: setup  ## run the suite; it says what could not run (a failure with CI=true)
-	@exec $(VENV)/python -m pytest -m "not soak and not clients and not removal and not slow" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not clients and not removal and not slow" $(ARGS)
 
 test-all: setup  ## the suite with its slow part: hostile servers, chaos, reload, installs
-	@exec $(VENV)/python -m pytest -m "not soak and not clients and not removal" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not clients and not removal" $(ARGS)
 
 clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
-	@exec $(VENV)/python -m pytest -m clients $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m clients $(ARGS)
 
 check: setup  ## lint and type-check only
 	@$(VENV)/ruff check
@@ -40,7 +40,7 @@ bench-peers: setup  ## the same beside other gateways, which are installed first
 	@exec $(VENV)/python bench/run.py --peers $(ARGS)
 
 soak: setup  ## run what takes many minutes
-	@exec $(VENV)/python -m pytest -m soak $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m soak $(ARGS)
 
 show-main: setup  ## show what is promised: what, figure, bar, PASS, FAIL or NOT RUN
 	@exec $(VENV)/python tests/show_main.py $(ARGS)

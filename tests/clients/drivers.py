@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from clients import setup
+from support.waiting import PATIENCE
 
 HERE = Path(__file__).resolve().parent
-RUN_TIMEOUT = 60.0  # seconds for one client, start to end; the slowest needs about 5
-ANSWER_TIMEOUT = 30.0  # seconds for one answer of a client that is spoken to by hand
+RUN_TIMEOUT = 60.0 * PATIENCE  # seconds for one client, start to end; the slowest needs about 5
+ANSWER_TIMEOUT = 30.0 * PATIENCE  # seconds for one answer of a client that is spoken to by hand
 END_TIMEOUT = 5.0  # seconds from SIGTERM to SIGKILL
 LINE_LIMIT = 1 << 20  # bytes of one line that a client prints
 

@@ -39,7 +39,9 @@ def slow(bridge):
 )
 async def test_the_python_client_lists_and_calls_a_python_server(mode, version, tmp_path: Path):
     async with Bridge([echo("files")]) as bridge:
-        seen = await drivers.python_mcp(target(bridge, "files"), mode, tmp_path)
+        seen = await drivers.python_mcp(
+            target(bridge, "files", arguments={"text": "across"}), mode, tmp_path
+        )
 
     assert seen.version == version
     assert "echo" in seen.tools

@@ -110,9 +110,9 @@ class Channel:
         # Set when the channel's keeper should look: the end, or a deadline that passed.
         self.attention = attention
         self.pending: dict[int, Call] = {}
-        self.answered = 0
         self.silent_deadlines = 0
         self.noise = ""
+        self.first_answer: Callable[[], None] | None = None  # called once, at the next answer
         self.last_used = asyncio.get_running_loop().time()
         self._caps = caps
         self._numbers = itertools.count(1)
@@ -215,7 +215,9 @@ class Channel:
     def _answered(self, answer: Answer) -> None:
         call = self.pending.pop(answer.number, None)
         self.silent_deadlines = 0
-        self.answered += 1
+        if self.first_answer is not None:
+            self.first_answer()
+            self.first_answer = None
         if call is None:
             self._on_dropped("late_answer")
             return

@@ -77,7 +77,7 @@ class Instance:
         self._hooks = hooks
         self._max_calls = max_calls
         self._channel: Channel | None = None
-        self._waiters: set[asyncio.Future[Channel]] = set()
+        self._waiters: set[asyncio.Future[None]] = set()
         self._attention = asyncio.Event()
         self._stopped = False
         self._retired = False
@@ -103,19 +103,26 @@ class Instance:
             if len(channel.pending) >= self._max_calls:
                 raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
             return channel
+        # One start may have to wait for one stop; each is bounded by its own timeout.
+        timeouts = self.spec.timeouts
+        try:
+            async with asyncio.timeout(timeouts.start + timeouts.stop + 2 * RESTORE_TIMEOUT):
+                # What was ready when the waiter was woken may be gone by the time it runs.
+                while (channel := self.channel) is None:
+                    await self._wait_for_start()
+                return channel
+        except TimeoutError:
+            raise CallError(Cause.START_FAILED, "the server did not become ready in time") from None
+
+    async def _wait_for_start(self) -> None:
         self.check_startable()
         if len(self._waiters) >= self._max_calls:
             raise CallError(Cause.QUEUE_FULL, "too many calls wait for the start", retry_after=1)
-        waiter: asyncio.Future[Channel] = self._loop.create_future()
+        waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.add(waiter)
         self._attention.set()
         try:
-            # One start may have to wait for one stop; each is bounded by its own timeout.
-            timeouts = self.spec.timeouts
-            async with asyncio.timeout(timeouts.start + timeouts.stop + 2 * RESTORE_TIMEOUT):
-                return await waiter
-        except TimeoutError:
-            raise CallError(Cause.START_FAILED, "the server did not become ready in time") from None
+            await waiter
         finally:
             self._waiters.discard(waiter)
 
@@ -273,8 +280,10 @@ class Instance:
         if death is None:
             ready = True
             self.state = State.READY
+            channel.last_used = self._loop.time()  # a long start is no idleness
+            channel.first_answer = self.breaker.answered
             self._channel = channel
-            self._wake_waiters(channel)
+            self._wake_waiters()
             death = await self._serve(channel)
             self._channel = None
         if death is None:
@@ -418,11 +427,11 @@ class Instance:
         if not ready:
             self._fail_waiters(error)
 
-    def _wake_waiters(self, channel: Channel) -> None:
+    def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, set()
         for waiter in waiters:
             if not waiter.done():
-                waiter.set_result(channel)
+                waiter.set_result(None)
 
     def _fail_waiters(self, error: CallError) -> None:
         waiters, self._waiters = self._waiters, set()
