@@ -20,6 +20,8 @@ from support.fakes import echo, entry, hostile
 from support.waiting import eventually
 from support.wire import exchange
 
+pytestmark = pytest.mark.slow
+
 requirement = pytest.mark.requirement
 ELSEWHERE = {"tenant": "acme", "project": "web"}
 
