@@ -17,6 +17,7 @@ from support.waiting import PATIENCE, eventually, remains
 
 pytestmark = pytest.mark.slow
 
+SMALL = {"body": "64K", "queue": "64K"}
 QUICK = {"timeouts": {"stop": "1s", "call": "5s"}}
 IMPATIENT = {"timeouts": {"start": "2s", "stop": "1s"}}
 ERROR_WITHIN = 1.0 * PATIENCE  # seconds from a death to the error of its calls
@@ -165,9 +166,20 @@ async def test_a_server_that_closes_its_stdout_is_a_crash_at_once():
             await eventually(lambda: not proc.alive(pid))
 
 
+async def test_a_server_that_closes_its_stdin_is_a_crash_at_once():
+    async with Bridge([echo("bad"), *GOOD]) as bridge, Neighbour(bridge):
+        async with bridge.session("bad") as session:
+            pid = int(await session.text("pid"))
+            error = error_of(await session.call("close_stdin"))
+            assert error["data"]["code"] == "server_crashed"
+            assert error["data"]["death"]["cause"] == "stdin_closed"
+            assert int(await session.text("pid")) != pid
+            await eventually(lambda: not proc.alive(pid))
+
+
 @pytest.mark.requirement("H5")
 async def test_a_server_that_reads_nothing_more_blocks_only_its_own_callers():
-    bad = hostile("deaf", "bad", timeouts={"call": "2s", "stop": "200ms"}, caps={"queue": "64K"})
+    bad = hostile("deaf", "bad", timeouts={"call": "2s", "stop": "200ms"}, caps=SMALL)
     async with Bridge([bad, *GOOD]) as bridge, Neighbour(bridge):
         async with bridge.modern("bad") as client:
             calls = [

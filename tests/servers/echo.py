@@ -242,6 +242,11 @@ class Server:
     def tool_close_stdout(self, ident: Any, arguments: Any, params: Any) -> None:
         os.close(1)
 
+    def tool_close_stdin(self, ident: Any, arguments: Any, params: Any) -> None:
+        os.close(0)
+        while True:
+            signal.pause()
+
     def tool_noise(self, ident: Any, arguments: Any, params: Any) -> None:
         stdio.write(b'Server started\n\n   \n[1,2]\n123\nnull\n"text"\n{}\n{"a":1}\n{"id":\n[]\n')
         text(ident, "after noise")

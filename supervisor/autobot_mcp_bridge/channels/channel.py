@@ -131,8 +131,14 @@ class Channel:
             process.stdout_fd,
             on_data=channel._feed,
             on_end=channel._end,
+            on_deaf=channel._deafened,
         )
         return channel
+
+    @property
+    def usable(self) -> bool:
+        """Whether a request can be sent: neither of the two pipes has ended."""
+        return self._pipes is not None and self._pipes.writable and not self.ended.is_set()
 
     # ---- toward the server ----
 
@@ -183,7 +189,7 @@ class Channel:
             call.ring()
 
     def _write(self, message: dict[str, Any]) -> None:
-        if self._pipes is None or self.ended.is_set():
+        if self._pipes is None or not self.usable:
             raise CallError(Cause.CRASHED, "the server has just ended")
         try:
             line = jsonrpc.dumps(message)
@@ -314,6 +320,9 @@ class Channel:
 
     def _end(self) -> None:
         self.ended.set()
+        self.attention.set()
+
+    def _deafened(self) -> None:
         self.attention.set()
 
     def close_stdin(self) -> None:

@@ -90,7 +90,7 @@ class Instance:
     def channel(self) -> Channel | None:
         """The channel of a process that can be called right now."""
         channel = self._channel
-        return channel if channel is not None and not channel.ended.is_set() else None
+        return channel if channel is not None and channel.usable else None
 
     async def ready(self) -> Channel:
         """A channel that can be called, starting the server if it sleeps.
@@ -164,6 +164,10 @@ class Instance:
     def start(self) -> None:
         """Let it run again, and start it now."""
         self._stopped = False
+        self._want()
+
+    def _want(self) -> None:
+        """Have it started although no call waits for it."""
         self._waiters.add(self._loop.create_future())
         self._attention.set()
 
@@ -173,7 +177,10 @@ class Instance:
         self._attention.set()
 
     def configure(self, spec: ServerSpec) -> None:
-        """Take a new definition; a process that no longer fits is replaced between calls."""
+        """Take a new definition; a process that no longer fits is replaced between calls.
+
+        The new one starts at once, so that sessions hear whether its tools are others.
+        """
         old, self.spec = self.spec, spec
         self.breaker.configure(spec.breaker)
         if old.process_view() != spec.process_view():
@@ -212,14 +219,19 @@ class Instance:
 
     def _wanted(self) -> bool:
         self._waiters = {waiter for waiter in self._waiters if not waiter.done()}
-        return not self._stopped and bool(
-            self._waiters or (self.spec.warm and not self._is_broken())
-        )
+        if self._stopped or not self.spec.enabled:
+            return False
+        return bool(self._waiters or (self.spec.warm and not self._is_broken()))
 
     def _is_broken(self) -> bool:
         return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
 
     def _settle(self) -> None:
+        """Rest: nobody waits, or whoever waits does so for a server that may not be started."""
+        try:
+            self.check_startable()
+        except CallError as error:
+            self._fail_waiters(error)
         if not self.spec.enabled:
             self.state = State.DISABLED
         elif self._stopped:
@@ -291,9 +303,12 @@ class Instance:
             channel.fail(
                 CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped during the call")
             )
+            if self._restart_by is not None and not self._retired:
+                self._want()
             return
         # The callers first; then whatever is left of it, which must not outlive its channel.
         self._crashed(death, ready=ready, channel=channel)
+        self.state = State.STOPPING
         channel.close_stdin()
         await channel.process.stop(0)
 
@@ -312,7 +327,7 @@ class Instance:
                 detail += f"; its stdout says {channel.noise!r}, which is not JSON-RPC"
             return Death(DeathCause.START_TIMEOUT, detail=detail)
         except CallError as error:
-            if channel.ended.is_set():
+            if not channel.usable:
                 return await self._death_of(channel)
             return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
         self.hello = hello
@@ -322,7 +337,7 @@ class Instance:
                 await self._unless_ended(channel, self._hooks.restored(channel))
         except (TimeoutError, CallError):
             log.warning("%s: sessions could not be restored in time", self.spec.instance)
-        return await self._death_of(channel) if channel.ended.is_set() else None
+        return None if channel.usable else await self._death_of(channel)
 
     async def _say_hello(self, channel: Channel) -> dict[str, Any]:
         params = {
@@ -363,7 +378,7 @@ class Instance:
         """Wait until the process ends (its death) or should end (None)."""
         while True:
             self._attention.clear()
-            if channel.ended.is_set():
+            if not channel.usable:
                 return await self._death_of(channel)
             if channel.silent_deadlines >= MAX_SILENT_DEADLINES:
                 return Death(DeathCause.UNRESPONSIVE)
@@ -401,12 +416,14 @@ class Instance:
         return Death(death.cause, death.status, death.detail, death.last_words, asked=True)
 
     async def _death_of(self, channel: Channel) -> Death:
-        """The truth about an end of stdout: the process is gone, or lives on mute (A19)."""
+        """The truth about the end of a pipe: the process is gone, or lives on mute or deaf (A19)."""
         try:
             async with asyncio.timeout(DEATH_WAIT):
+                await channel.ended.wait()  # what it has said before counts
                 return await channel.process.ended()
         except TimeoutError:
-            return Death(DeathCause.STDOUT_CLOSED)
+            mute = channel.ended.is_set()
+            return Death(DeathCause.STDOUT_CLOSED if mute else DeathCause.STDIN_CLOSED)
 
     def _crashed(self, death: Death, *, ready: bool, channel: Channel | None = None) -> None:
         """Book an end that nobody asked for and tell everybody who waits."""

@@ -12,6 +12,7 @@ class DeathCause(StrEnum):
     START_TIMEOUT = "start_timeout"  # no initialize answer within timeouts.start
     EXEC = "exec"  # it could not be started at all; `detail` tells why
     STDOUT_CLOSED = "stdout_closed"  # it lives but can no longer answer
+    STDIN_CLOSED = "stdin_closed"  # it lives but can no longer be asked
     UNRESPONSIVE = "unresponsive"  # several deadlines in a row passed without any answer
     BROKEN_HANDSHAKE = "handshake"  # it answered initialize with an error or nonsense
 
@@ -53,6 +54,8 @@ class Death:
                 text = "it could not be started"
             case DeathCause.STDOUT_CLOSED:
                 text = "it closed its stdout"
+            case DeathCause.STDIN_CLOSED:
+                text = "it closed its stdin"
             case DeathCause.UNRESPONSIVE:
                 text = "it answered nothing for several deadlines in a row"
             case DeathCause.BROKEN_HANDSHAKE:

@@ -27,13 +27,19 @@ async def test_lines_cross_pipes_and_a_socket_alike(make):
     stdin, stdout, their_stdin, their_stdout = make()
     seen = bytearray()
     ended = asyncio.Event()
-    pipes = await Pipes.open(stdin, stdout, on_data=seen.extend, on_end=ended.set)
+    pipes = await Pipes.open(
+        stdin, stdout, on_data=seen.extend, on_end=ended.set, on_deaf=lambda: None
+    )
     try:
         pipes.write(b'{"jsonrpc":"2.0"}\n')
         os.write(their_stdout, b"there\n")
         await eventually(lambda: bytes(seen) == b"there\n")
 
         assert os.read(their_stdin, 100) == b'{"jsonrpc":"2.0"}\n'
+        assert pipes.writable
+        pipes.close_stdin()
+        assert not pipes.writable
+        assert await asyncio.to_thread(os.read, their_stdin, 100) == b""
     finally:
         for descriptor in {their_stdin, their_stdout}:
             os.close(descriptor)
