@@ -10,7 +10,7 @@ from autobot_mcp_bridge.units.node import Node, get_node
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.root import is_root
 from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import Installed, Store, fresh_directory
+from autobot_mcp_bridge.units.store import Installed, Store, fresh_directory, replace_public
 
 # prefer-offline: what the private cache holds is not asked for again; npm asks anew by itself
 # when a version is not in what it holds.
@@ -48,7 +48,7 @@ def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installe
     directory = store.directory(spec, version)
     fresh_directory(directory)
     # Without a manifest of its own npm would look for one in the directories above.
-    (directory / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+    replace_public(directory / "package.json", '{"private": true}\n')
     words = ["install", "--omit=dev", "--save-exact", f"--prefix={directory}"]
     if is_root():
         # A stranger's install script is never run as root; most packages have none.

@@ -11,7 +11,7 @@ from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH, blocked_at
 from autobot_mcp_bridge.units.root import is_root
 from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import LOCK, PUBLIC_FILE, Installed, Store, fresh_directory
+from autobot_mcp_bridge.units.store import LOCK, Installed, Store, fresh_directory, replace_public
 
 # A Python that every uid can run, for when ours cannot be (one below root's home, say).
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -51,9 +51,7 @@ def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installe
         text = uv.lock(found, requirement, base, store, job)
     else:
         text = pip.lock(requirement, base, store, job)
-    lock = directory / LOCK
-    lock.write_text(text, encoding="utf-8")
-    lock.chmod(PUBLIC_FILE)
+    replace_public(directory / LOCK, text)
     if found is not None:
         uv.fill(found, directory, base, store, job)
     else:

@@ -43,15 +43,20 @@ def registry():
 
 
 @pytest.fixture
-def environ(registry, need, tmp_path):
+def environ(registry, need, public_path):
     path = f"{Path(str(need('npm'))).parent}:{os.environ['PATH']}"
     need("uv")
-    return {"PATH": path, "HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, **registry.environ}
+    return {
+        "PATH": path,
+        "HOME": str(public_path),
+        "PIP_CONFIG_FILE": os.devnull,
+        **registry.environ,
+    }
 
 
 @pytest.fixture
-def store(tmp_path):
-    found = Store(tmp_path / "packages")
+def store(public_path):
+    found = Store(public_path / "packages")
     found.prepare()
     return found
 

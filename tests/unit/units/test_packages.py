@@ -2,7 +2,7 @@
 
 import os
 import re
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,12 @@ def registry():
 
 
 @pytest.fixture
-async def packages(registry, need, tmp_path):
+async def packages(registry, need, public_path):
     need("uv")
     lines = []
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(public_path), "PIP_CONFIG_FILE": os.devnull}
     found = Packages(
-        tmp_path / "packages", environ={**environ, **registry.environ}, progress=lines.append
+        public_path / "packages", environ={**environ, **registry.environ}, progress=lines.append
     )
     found.lines = lines
     yield found
@@ -48,10 +48,10 @@ def cause(packages, spec):
 
 
 async def test_a_plain_command_is_ready_after_the_first_look(packages):
-    spec = server("a", Path(sys.executable).name, "-V")
+    spec = server("a", "sh", "-c", "true")
     await packages.ensure([spec])
 
-    assert packages.command(spec).argv == (sys.executable, "-V")
+    assert packages.command(spec).argv == (shutil.which("sh"), "-c", "true")
 
 
 async def test_a_missing_program_is_a_failed_install_that_names_the_searched_path(packages):
@@ -93,8 +93,7 @@ async def test_a_package_is_installing_until_it_is_ready_for_every_server_of_it(
 
     assert packages.command(specs[1]).argv[-1] == "x"
     assert sorted(ready) == ["a", "b"]
-    assert [line for line in packages.lines if line.startswith("installed")] != []
-    assert sum(path == "/wheels/made_tool-1.0.0-py3-none-any.whl" for path in registry.hits) <= 2
+    assert [line.split()[0] for line in packages.lines].count("installed") == 1, packages.lines
 
 
 async def test_a_failed_install_tells_its_cause_and_is_tried_again_when_asked(packages, registry):
