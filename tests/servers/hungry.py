@@ -1,4 +1,4 @@
-"""A server whose tool `eat` takes MiB of memory and keeps them; then it answers."""
+"""A server whose tool `eat` takes MiB of memory and keeps them; then it answers, or is asked not to."""
 
 import json
 
@@ -17,4 +17,5 @@ for message in stdio.messages():
         HELD.extend(
             bytearray(b"\1" * (1 << 20)) for _ in range(message["params"]["arguments"]["mib"])
         )
-        stdio.text(message["id"], json.dumps(len(HELD)))
+        if message["params"]["arguments"].get("answer", True):
+            stdio.text(message["id"], json.dumps(len(HELD)))

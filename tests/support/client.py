@@ -1,6 +1,7 @@
 """A lean MCP client for both eras. It shows statuses, headers and bytes and hides nothing."""
 
 import asyncio
+import base64
 import itertools
 import json
 from collections.abc import AsyncIterator
@@ -199,6 +200,13 @@ class Client:
             params = {"cursor": result["nextCursor"]}
 
 
+def _header_value(text: str) -> str:
+    """As it is, or in the base64 form where HTTP would change it (SEP-2243)."""
+    if text == text.strip() and all(" " <= c <= "~" for c in text) and text[:2] != "=?":
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
 class Session(Client):
     """The handshake era: initialize once, then name the session."""
 
@@ -282,7 +290,7 @@ class Modern(Client):
             found["Mcp-Method"] = message["method"]
             named = _NAMED.get(message["method"])
             if named and named in message.get("params", {}):
-                found["Mcp-Name"] = str(message["params"][named])
+                found["Mcp-Name"] = _header_value(str(message["params"][named]))
         return found
 
     def prepare(self, message: Any) -> Any:

@@ -49,8 +49,8 @@ What must hold between them: `caps.queue` is at least `caps.body`; `timeouts.sto
 and `run` are reserved. {hidden} are never shown in an error.
 """
 HOST = """
-An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0);
-`limits.sessions_per_token` is at most `limits.sessions_per_server`.
+An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
+Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
 """
 _HEAD = ("| key | type | default | description |", "|---|---|---|---|")
 

@@ -70,11 +70,6 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
     if host.operator.port and host.operator.port == host.listen.port:
         clause = "allowed is another port than listen.port"
         yield ("operator", "port"), host.operator.port, clause
-    if host.limits.sessions_per_token > host.limits.sessions_per_server:
-        clause = (
-            f"allowed is at most limits.sessions_per_server ({host.limits.sessions_per_server})"
-        )
-        yield ("limits", "sessions_per_token"), host.limits.sessions_per_token, clause
     for key in ("session_idle", "body_timeout"):
         if getattr(host.limits, key) > MAX_SECONDS:
             yield ("limits", key), getattr(host.limits, key), "allowed is at most 366 days"

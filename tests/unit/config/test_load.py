@@ -280,7 +280,6 @@ def test_host_toml_with_broken_syntax_names_line_and_column(places):
         ('[listen]\naddress = "example.net"', "$.listen.address"),
         ('[operator]\naddress = "::"', "$.operator.address"),
         ("[operator]\nport = 8765", "$.operator.port"),
-        ("[limits]\nsessions_per_server = 1", "$.limits.sessions_per_token"),
         ('[http]\nallowed_origins = ["*"]', "$.http.allowed_origins[0]"),
         ('[http]\nallowed_hosts = ["https://a"]', "$.http.allowed_hosts[0]"),
         ('[http]\ntrusted_proxies = ["10.0.0.0/99"]', "$.http.trusted_proxies[0]"),
