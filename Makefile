@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all clients check bench bench-peers soak show-main trace install-hooks clean
+.PHONY: help run setup test clients check bench bench-peers soak show-main trace install-hooks clean
 
 PYTHON ?= python3
 VENV := .venv/bin
@@ -20,10 +20,7 @@ setup:  ## make .venv with everything that the tests need
 	@$(PYTHON) tools/setup.py
 
 test: setup  ## run the suite; it says what could not run (a failure with CI=true)
-	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not clients and not removal and not slow" $(ARGS)
-
-test-all: setup  ## the suite with its slow part: hostile servers, chaos, reload, installs
-	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not clients and not removal" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal" $(ARGS)
 
 clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m clients $(ARGS)

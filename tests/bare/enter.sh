@@ -19,6 +19,7 @@ named() {
 }
 lend() { # a file or directory of the host at the same place, read-only
     [ -e "$1" ] || return 0
+    [ ! "$1" -ef "$root$1" ] || return 0 # its directory is lent already
     if [ -d "$1" ]; then mkdir -p "$root$1"; else mkdir -p "$root$(dirname "$1")"; touch "$root$1"; fi
     mount --rbind "$1" "$root$1"
     mount -o remount,bind,ro "$root$1"
@@ -26,7 +27,8 @@ lend() { # a file or directory of the host at the same place, read-only
 for path in /etc/resolv.conf /etc/hosts /etc/ssl/certs /usr/local/share/ca-certificates \
     /etc/pip.conf /etc/xdg/pip /etc/npmrc; do lend "$path"; done
 while read -r path; do
-    case $path in "$HOME"/* | /usr/* | /etc/ssl/* | /dev/*) ;; *) lend "$path" ;; esac
+    # The files of a package index may lie beside its list.
+    case $path in "$HOME"/* | /usr/* | /etc/ssl/* | /dev/*) ;; *) lend "${path%/simple}" ;; esac
 done < <(named)
 
 if [ "$who" = root ]; then home=/root; else home=/home/newcomer; fi

@@ -88,5 +88,5 @@ wait "$make" || fail "make run ended with status $? after SIGTERM"
 echo "stopped cleanly"
 
 [ "${1:-}" = --no-test ] && exit 0
-make test >"$HOME/test.log" 2>&1 || { tail -n 60 "$HOME/test.log"; echo "FAIL: make test"; exit 1; }
+make test >"$HOME/test.log" 2>&1 || { tail -n 600 "$HOME/test.log"; echo "FAIL: make test"; exit 1; }
 tail -n 1 "$HOME/test.log"

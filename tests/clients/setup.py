@@ -99,7 +99,8 @@ def install() -> Path:
         if not installed():
             for file in (PACKAGE, LOCK):
                 shutil.copy(file, target)
-            run_npm(target, "ci")
+            # Not `ci`: that fails where a registry lacks an optional package for another system.
+            run_npm(target, "install", "--no-save")
             if not node().exists():
                 raise CannotInstallError(f"there is no node package for {os.uname().machine}")
             (target / DONE).touch()

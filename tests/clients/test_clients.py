@@ -115,5 +115,5 @@ async def test_mcp_remote_carries_a_stdio_client_to_the_server(everything, tmp_p
 async def test_a_refused_token_ends_the_python_client_with_an_error(tmp_path):
     async with Bridge([echo("files")]) as bridge:
         refused = drivers.Target(bridge.url("files"), "mcpb_" + "x" * 43, "echo", WORDS)
-        with pytest.raises(drivers.ClientError, match="401"):
+        with pytest.raises(drivers.ClientError, match="the token is not valid here"):
             await drivers.python_mcp(refused, "auto", tmp_path)

@@ -9,8 +9,6 @@ from support.client import answer_to, code_of, error_of
 from support.fakes import echo, hostile
 from support.waiting import PATIENCE, eventually, remains
 
-pytestmark = pytest.mark.slow
-
 AT_ONCE = 2.0 * PATIENCE  # seconds for a refusal
 STARTS = ("--starts", "starts")
 

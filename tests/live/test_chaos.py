@@ -3,14 +3,11 @@
 import os
 import random
 
-import pytest
-
 from support.storm import Size, storm
 
 SIZE = Size(servers=8, tenants=4, clients=40, calls=3_000, kills=10)
 
 
-@pytest.mark.slow
 async def test_no_call_is_lost_mixed_up_or_failed_without_a_kill():
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(2**32))
     print(f"CHAOS_SEED={seed}")

@@ -15,8 +15,6 @@ from support.fakes import echo, hostile
 from support.neighbour import Neighbour
 from support.waiting import PATIENCE, eventually, remains
 
-pytestmark = pytest.mark.slow
-
 SMALL = {"body": "64K", "queue": "64K"}
 QUICK = {"timeouts": {"stop": "1s", "call": "5s"}}
 IMPATIENT = {"timeouts": {"start": "2s", "stop": "1s"}}

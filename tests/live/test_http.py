@@ -9,6 +9,7 @@ import pytest_asyncio
 from support.bridge import Bridge
 from support.client import answer_to, dumps, text_of
 from support.fakes import echo
+from support.waiting import PATIENCE
 from support.wire import Connection, encode, exchange, raw_exchange
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -17,7 +18,7 @@ JSON = "application/json"
 SSE = "text/event-stream"
 HOST = {
     "http": {"allowed_hosts": ["mcp.example"], "allowed_origins": ["https://app.example"]},
-    "limits": {"body_timeout": "5s"},
+    "limits": {"body_timeout": f"{2 * PATIENCE:g}s"},
 }
 
 

@@ -10,8 +10,6 @@ from support.client import answer_to
 from support.fakes import echo
 from support.waiting import eventually, remains
 
-pytestmark = pytest.mark.slow
-
 IDLE = {"timeouts": {"idle": "300ms", "stop": "2s"}}
 STARTS = ("--starts", "starts")
 

@@ -12,8 +12,6 @@ from support.fakes import echo
 from support.neighbour import Neighbour
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 GOOD = echo("good", tenant="acme", project="web")
 KEPT = echo("kept")
 

@@ -13,7 +13,7 @@ from support.fakes import echo, hostile
 from support.waiting import eventually
 from support.wire import WITHIN, Connection
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 METHODS = ["POST", "GET", "DELETE", "PUT", "OPTIONS", "PATCH"]
 STATES = {

@@ -20,8 +20,6 @@ from support.fakes import echo, entry, hostile
 from support.waiting import PATIENCE, WITHIN, eventually
 from support.wire import exchange
 
-pytestmark = pytest.mark.slow
-
 requirement = pytest.mark.requirement
 ELSEWHERE = {"tenant": "acme", "project": "web"}
 

@@ -16,7 +16,6 @@ from autobot_mcp_bridge.units.store import MARKER, Store
 from support.registry import serving
 from support.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.slow
 NPM, PYPI = "npx -y @made/tool@1.0.0 arg", "uvx made-tool@1.0.0 arg"
 # A whole install by npm takes seconds even from a registry beside it.
 INSTALL = 60.0 * PATIENCE

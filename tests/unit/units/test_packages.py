@@ -13,8 +13,6 @@ from autobot_mcp_bridge.units.packages import Packages
 from support.registry import serving
 from support.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.slow
-
 INSTALL = 60.0 * PATIENCE
 
 

@@ -63,10 +63,12 @@ class Census:
         unclaimed = set()
         for seen in self._adopted():
             owner = _owner(seen, kin)
-            if owner is None:
-                if seen.zombie and self._is_some_servers(seen):
+            if owner is None and self._is_some_servers(seen):
+                if len(kin) == 1:  # then it is that one's
+                    owner = next(iter(kin))
+                elif seen.zombie:
                     unclaimed.add((seen.pid, seen.start))
-            else:
+            if owner is not None:
                 found.setdefault(owner, []).append(seen)
                 if seen.zombie:
                     _reap(seen.pid)
@@ -87,6 +89,8 @@ class Census:
         for orphan in left:
             if not orphan.zombie:
                 for seen in proc.tree(orphan.pid).values():
+                    # As a zombie it has nothing left to know it by.
+                    one.known[seen.pid] = seen.start
                     proc.kill(seen)
         return bool(left)
 
