@@ -1,8 +1,8 @@
-"""What every test has: the fixture `need`, the list of what could not run, and patient properties."""
+"""What every test has: `need`, the list of what could not run, the lab, and patient properties."""
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["support.missing"]
+pytest_plugins = ["support.missing", "support.containers"]
 
 # The machines are shared: how long an example takes says nothing about the code.
 settings.register_profile(

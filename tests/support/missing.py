@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from clients import setup
+from lab import host, recipe
+from lab.base import base
+from lab.places import default_cache
+from lab.problems import LabError
 
 PREFIX = "could not run: "
 # A registry that does not answer a HEAD for one small package in this time is taken as missing.
@@ -48,6 +52,18 @@ def _root() -> None:
         raise MissingError("root: these tests run as an ordinary user")
 
 
+def _lab() -> None:
+    why = host.unavailable(default_cache())
+    if why is not None:
+        raise MissingError(f"the lab of systemd containers: {why}")
+    for suite in recipe.SUITES:
+        try:
+            base(default_cache(), suite)
+        except LabError as error:
+            last = str(error).strip().splitlines()[-1]
+            raise MissingError(f"the lab of systemd containers: no {suite}: {last}") from error
+
+
 def _npm_registry() -> None:
     command = [str(_npm()), "view", "mcp-remote", "version", "--loglevel=error"]
     try:
@@ -67,6 +83,7 @@ def _npm_registry() -> None:
 
 PROVIDERS: dict[str, Callable[[], object]] = {
     "clients": _clients,
+    "lab": _lab,
     "node22": _node22,
     "npm": _npm,
     "npm registry": _npm_registry,

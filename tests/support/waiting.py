@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -34,6 +35,18 @@ async def eventually(
         if loop.time() > deadline:
             raise AssertionError(f"not within {within} s: {what or predicate}; last: {value!r}")
         await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+def until(predicate: Callable[[], T], *, within: float = WITHIN) -> T:
+    """Return the predicate's first true value, or its last one; for code without an event loop."""
+    deadline = time.monotonic() + within * PATIENCE
+    pause = _FIRST_PAUSE
+    while True:
+        value = predicate()
+        if value or time.monotonic() > deadline:
+            return value
+        time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
