@@ -1,5 +1,6 @@
 """The endpoint as plain HTTP: methods, media types, sizes, targets (PROTOCOL A; BUGS D)."""
 
+import gzip
 import json
 from contextlib import suppress
 
@@ -178,6 +179,15 @@ async def test_a_chunked_body_over_the_cap_is_413_before_it_ends(bridge):
         head = await connection.read_head()
         assert head.status == 413
         await connection.close()
+
+
+async def test_a_packed_body_is_refused_unread(bridge):
+    async with bridge.session("files") as session:
+        packed = gzip.compress(json.dumps(session.request_of("ping", {}, 7)).encode())
+        headers = session.headers({}) | {"Content-Encoding": "gzip"}
+        response = await exchange(session.url, "POST", headers, packed)
+        assert response.status == 415
+        assert b"Content-Encoding" in response.body
 
 
 async def test_a_client_that_asks_before_its_body_is_told_to_go_on_once_its_token_is_good(bridge):

@@ -100,6 +100,7 @@ async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Lis
         front(bridge, settings),
         request_factory=_request,
         access_log=None,
+        auto_decompress=False,
         handler_cancellation=True,  # a client that goes is noticed at once (E14)
         max_field_size=MAX_FIELD,
         max_line_size=MAX_FIELD,
