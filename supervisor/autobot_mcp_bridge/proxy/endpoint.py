@@ -25,6 +25,9 @@ from autobot_mcp_bridge.proxy.incoming import (
 from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed, unauthorized
 from autobot_mcp_bridge.proxy.served import Served
 
+# What the access log shows for a client that went before its answer, as nginx has it.
+CLIENT_GONE = 499
+
 log = logging.getLogger(__name__)
 access = logging.getLogger("autobot_mcp_bridge.access")
 
@@ -45,7 +48,8 @@ class Endpoint:
         except Refusal as refusal:
             response = refusal.reply
         except ConnectionError:
-            raise  # the client has gone; aiohttp knows
+            # The client has gone, and nothing arrives any more; aiohttp would log a fault of ours.
+            response = web.Response(status=CLIENT_GONE)
         except Exception:
             log.exception("fault while answering a request")
             response = error_reply(500, INTERNAL_ERROR, "internal error")
