@@ -199,8 +199,11 @@ class Tally:
         return row
 
 
-async def load(clients, size, *, seconds=CALL_TIMEOUT, calls=math.inf, tally=None, **more):
-    """Every client sends calls back to back, so long or so many; counted into the tally."""
+async def load(clients, length, *, seconds=CALL_TIMEOUT, calls=math.inf, tally=None, **more):
+    """Every client sends calls back to back, so long or so many; counted into the tally.
+
+    `length` is that of the text in bytes; `more` are further arguments of the tool.
+    """
     tally = tally or Tally()
     began, left = time.perf_counter(), calls
 
@@ -209,7 +212,7 @@ async def load(clients, size, *, seconds=CALL_TIMEOUT, calls=math.inf, tally=Non
         while left > 0 and (start := time.perf_counter()) < began + seconds:
             left -= 1
             try:
-                await client.call(text_of(size), **more)
+                await client.call(text_of(length), **more)
                 tally.taken.append(time.perf_counter() - start)
             except (WrongAnswerError, OSError, TimeoutError, EOFError) as error:
                 tally.errors.append(f"{type(error).__name__}: {error}"[:300])

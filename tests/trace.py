@@ -2,7 +2,7 @@
 """Show for each requirement its tests and how they went.
 
     python tests/trace.py                  run the tests that claim a requirement, then show
-    python tests/trace.py --report FILE    show what an earlier run with --trace=FILE wrote
+    python tests/trace.py --report FILE    show what an earlier run with --trace-to=FILE wrote
     python tests/trace.py --collect        show without running anything
 
 Exits with 1 if a requirement has no test, a test claims an unknown one, or a result is not
@@ -37,7 +37,7 @@ def run(*, collect: bool) -> list[Claim]:
     """Run (or only collect) every test that claims a requirement, its output on stderr."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "trace.json"
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "trace_record", f"--trace={report}"]
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "trace_record", f"--trace-to={report}"]
         # Claims are read from all collected tests, so a collection needs no selection.
         words += ["--collect-only"] if collect else ["-m", f"{MARKER} and not soak"]
         path = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)

@@ -1,6 +1,6 @@
 """A pytest plugin: write which test claims which requirement, and how it went, to a file.
 
-pytest -p trace_record --trace=FILE; tests/trace.py reads the file.
+pytest -p trace_record --trace-to=FILE; tests/trace.py reads the file.
 """
 
 import json
@@ -12,11 +12,11 @@ MARKER = "requirement"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--trace", type=Path, help="write requirements and results to this file")
+    parser.addoption("--trace-to", type=Path, help="write requirements and results to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if path := config.getoption("--trace"):
+    if path := config.getoption("--trace-to"):
         config.pluginmanager.register(Recorder(path))
 
 

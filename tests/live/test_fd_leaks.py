@@ -38,6 +38,24 @@ async def test_three_hundred_clients_that_reset_their_streams_leave_no_descripto
             assert await session.text("echo", text="lives") == "lives"
 
 
+async def test_clients_that_end_their_session_and_go_at_once_are_no_fault():
+    async with Bridge([echo("files")]) as bridge:
+
+        async def visit():
+            session = bridge.session("files")
+            await session.initialize()
+            stream = await session.listen()
+            ended = asyncio.create_task(session.delete())
+            await asyncio.sleep(0)
+            stream.reset()
+            await ended
+            await session.drop()
+
+        for _ in range(20):
+            await asyncio.gather(*(visit() for _ in range(5)))
+        # At the end the log is looked through for tracebacks.
+
+
 def connections(bridge):
     """Established connections on the proxy's port, the operator's apart."""
     port = f":{urlsplit(bridge.base).port:04X}"

@@ -1,5 +1,6 @@
 """The endpoint as plain HTTP: methods, media types, sizes, targets (PROTOCOL A; BUGS D)."""
 
+import gzip
 import json
 from contextlib import suppress
 
@@ -178,6 +179,30 @@ async def test_a_chunked_body_over_the_cap_is_413_before_it_ends(bridge):
         head = await connection.read_head()
         assert head.status == 413
         await connection.close()
+
+
+async def test_a_packed_body_is_refused_unread(bridge):
+    async with bridge.session("files") as session:
+        packed = gzip.compress(json.dumps(session.request_of("ping", {}, 7)).encode())
+        headers = session.headers({}) | {"Content-Encoding": "gzip"}
+        response = await exchange(session.url, "POST", headers, packed)
+        assert response.status == 415
+        assert b"Content-Encoding" in response.body
+
+
+async def test_a_client_that_asks_before_its_body_is_told_to_go_on_once_its_token_is_good(bridge):
+    async with bridge.session("files") as session:
+        body = json.dumps(session.request_of("ping", {}, 7)).encode()
+        headers = session.headers({}) | {"Expect": "100-continue", "Content-Length": str(len(body))}
+        for token, status in ((session.token, 100), ("mcpb_" + "x" * 43, 401)):
+            connection = await Connection.open(session.url)
+            headers["Authorization"] = f"Bearer {token}"
+            connection.send(encode("POST", session.target, headers, None))
+            assert (await connection.read_head()).status == status
+            if status == 100:
+                connection.send(body)
+                assert (await connection.read_head()).status == 200
+            await connection.close()
 
 
 async def test_a_body_that_stalls_is_given_up(bridge):

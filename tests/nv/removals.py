@@ -197,16 +197,22 @@ def calling_is_checked() -> None:
 def health() -> None:
     from autobot_mcp_bridge.proxy import server
 
-    def unhealthy(main_app):
-        def app(*words):
-            from aiohttp.web import UrlDispatcher
+    def unhealthy(front):
+        from aiohttp import web
 
-            UrlDispatcher.add_get = lambda *_, **__: None
-            return main_app(*words)
+        def without(*words):
+            handle = front(*words)
 
-        return app
+            async def served(request):
+                if request.path == "/healthz":
+                    return web.Response(status=404)
+                return await handle(request)
 
-    swap(server, "main_app", unhealthy)
+            return served
+
+        return without
+
+    swap(server, "front", unhealthy)
 
 
 def metrics() -> None:

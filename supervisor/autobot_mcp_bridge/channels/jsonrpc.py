@@ -19,7 +19,8 @@ PARSE_WHOLE = 64 * 1024
 TAIL = 160
 
 # orjson turns integers beyond 64 bits into floats; 20 digits are the shortest such number.
-_LONG_NUMBER = re.compile(rb"\d{20}")
+# Outside a string one of these three characters stands before every number of a message.
+_LONG_NUMBER = re.compile(rb"[:,\[]\s*-?\d{20}")
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _START = re.compile(
     rb"\s*\{\s*(?:" + _VERSION + rb",\s*)?"

@@ -17,12 +17,16 @@ from autobot_mcp_bridge.proxy.incoming import (
     Refusal,
     check_headers,
     check_media,
+    expect_continue,
     parse_body,
     read_body,
     read_message,
 )
 from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed, unauthorized
 from autobot_mcp_bridge.proxy.served import Served
+
+# What the access log shows for a client that went before its answer, as nginx has it.
+CLIENT_GONE = 499
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("autobot_mcp_bridge.access")
@@ -37,14 +41,15 @@ class Endpoint:
         self._patience = settings.limits.body_timeout
         self._access = settings.log.access
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
         try:
             response = await self._serve(request)
         except Refusal as refusal:
             response = refusal.reply
         except ConnectionError:
-            raise  # the client has gone; aiohttp knows
+            # The client has gone, and nothing arrives any more; aiohttp would log a fault of ours.
+            response = web.Response(status=CLIENT_GONE)
         except Exception:
             log.exception("fault while answering a request")
             response = error_reply(500, INTERNAL_ERROR, "internal error")
@@ -52,7 +57,7 @@ class Endpoint:
             _log_access(request, response, time.perf_counter() - began)
         return response
 
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.check_origin(request)
         served, principal = self._authenticate(request)
         match request.method:
@@ -67,7 +72,7 @@ class Endpoint:
             case _:
                 return not_allowed("GET, POST, DELETE")
 
-    def check_origin(self, request: web.Request) -> None:
+    def check_origin(self, request: web.BaseRequest) -> None:
         """Host and Origin, before anything else (A3, A4)."""
         if not self._origins.host_allowed(request.headers.get("Host")):
             raise Refusal(error_reply(421, INVALID_REQUEST, "this Host is not served here"))
@@ -75,7 +80,7 @@ class Endpoint:
         if origin is not None and not self._origins.origin_allowed(origin):
             raise Refusal(error_reply(403, INVALID_REQUEST, "this Origin is not allowed"))
 
-    def _authenticate(self, request: web.Request) -> tuple[Served, Principal]:
+    def _authenticate(self, request: web.BaseRequest) -> tuple[Served, Principal]:
         """Route and token in one step, so that a refusal tells nothing of the route (NV-11)."""
         credentials = request.headers.getall("Authorization", ())
         if not credentials:
@@ -88,10 +93,11 @@ class Endpoint:
         return served, principal
 
     async def _post(
-        self, request: web.Request, served: Served, principal: Principal
+        self, request: web.BaseRequest, served: Served, principal: Principal
     ) -> web.StreamResponse:
         check_headers(request)
         accepts = check_media(request)
+        await expect_continue(request)
         body = await read_body(request, served.spec.caps.body, self._patience)
         document = parse_body(body)
         if isinstance(document, list):
@@ -105,7 +111,7 @@ class Endpoint:
         return await post(request, served, principal, incoming, accepts)
 
 
-def _log_access(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
+def _log_access(request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
     """One line: never the query, a header or a body, where tokens and secrets stand (F4)."""
     access.info(
         "%s %s %s %d %.1f ms",

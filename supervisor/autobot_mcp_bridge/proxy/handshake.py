@@ -29,7 +29,11 @@ MAX_BATCH = 64
 
 
 async def post(
-    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    incoming: Incoming,
+    accepts: Accepts,
 ) -> web.StreamResponse:
     """One message of a handshake client."""
     client_id = incoming.client_id
@@ -54,7 +58,7 @@ async def post(
 
 
 async def post_batch(
-    request: web.Request, served: Served, principal: Principal, documents: list[Any]
+    request: web.BaseRequest, served: Served, principal: Principal, documents: list[Any]
 ) -> web.StreamResponse:
     """A batch: every request in it answered at 2025-03-26 (A12), refused later (A11)."""
     check_version(request, NULL)
@@ -95,7 +99,7 @@ async def _one_of_batch(served: Served, session: Session, incoming: Incoming) ->
         return call_error_body(error, client_id)
 
 
-async def get(request: web.Request, served: Served, principal: Principal) -> web.StreamResponse:
+async def get(request: web.BaseRequest, served: Served, principal: Principal) -> web.StreamResponse:
     """The stream for what the server says by itself."""
     if not accepts_of(request).stream:
         return error_reply(406, INVALID_REQUEST, "Accept must allow text/event-stream")
@@ -106,7 +110,9 @@ async def get(request: web.Request, served: Served, principal: Principal) -> web
     return await listen(request, session.outbox)
 
 
-async def delete(request: web.Request, served: Served, principal: Principal) -> web.StreamResponse:
+async def delete(
+    request: web.BaseRequest, served: Served, principal: Principal
+) -> web.StreamResponse:
     """The client ends its session (B6)."""
     check_version(request, NULL)
     served.shared.sessions.end(find_session(request, served, principal, NULL))
@@ -114,7 +120,11 @@ async def delete(request: web.Request, served: Served, principal: Principal) -> 
 
 
 async def _initialize(
-    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    incoming: Incoming,
+    accepts: Accepts,
 ) -> web.StreamResponse:
     client_id = incoming.client_id or NULL
     if SESSION_HEADER in request.headers:
@@ -152,7 +162,7 @@ def _in_form(reply: web.Response, accepts: Accepts) -> web.Response:
     return web.Response(body=event(reply.body), content_type="text/event-stream")
 
 
-def check_version(request: web.Request, client_id: bytes) -> None:
+def check_version(request: web.BaseRequest, client_id: bytes) -> None:
     """Refuse a version that is not served (B9); none is fine (B10)."""
     version = request.headers.get(VERSION_HEADER)
     if version is not None and version not in HANDSHAKE:
@@ -161,7 +171,7 @@ def check_version(request: web.Request, client_id: bytes) -> None:
 
 
 def find_session(
-    request: web.Request, served: Served, principal: Principal, client_id: bytes
+    request: web.BaseRequest, served: Served, principal: Principal, client_id: bytes
 ) -> Session:
     """The caller's session: 400 without an id (B3), 404 for one that is not his (B4, B5)."""
     session_id = request.headers.get(SESSION_HEADER)

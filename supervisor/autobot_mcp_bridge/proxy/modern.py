@@ -32,7 +32,7 @@ NAME_HEADER = "Mcp-Name"
 BASE64_START, BASE64_END = "=?base64?", "?="
 
 
-def is_modern(request: web.Request, incoming: Incoming) -> bool:
+def is_modern(request: web.BaseRequest, incoming: Incoming) -> bool:
     """E1: by the version header, or by the keys that only 2026-07-28 puts into `_meta`."""
     if request.headers.get(VERSION_HEADER) == MODERN:
         return True
@@ -40,7 +40,11 @@ def is_modern(request: web.Request, incoming: Incoming) -> bool:
 
 
 async def post(
-    request: web.Request, served: Served, principal: Principal, incoming: Incoming, accepts: Accepts
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    incoming: Incoming,
+    accepts: Accepts,
 ) -> web.StreamResponse:
     """One message of a 2026-07-28 client."""
     client_id = incoming.client_id
@@ -66,7 +70,7 @@ async def post(
     return await answer(request, begun, accepts, served.counts, modern=True)
 
 
-def _check(request: web.Request, incoming: Incoming, client_id: bytes) -> None:
+def _check(request: web.BaseRequest, incoming: Incoming, client_id: bytes) -> None:
     """The mirrored headers against the body (E3, E4, E6, E7)."""
     meta = incoming.meta
     header = _single(request, VERSION_HEADER, client_id)
@@ -91,7 +95,7 @@ def _check(request: web.Request, incoming: Incoming, client_id: bytes) -> None:
             raise _mismatch(f"{NAME_HEADER} must equal params.{key}", client_id)
 
 
-def _single(request: web.Request, name: str, client_id: bytes) -> str | None:
+def _single(request: web.BaseRequest, name: str, client_id: bytes) -> str | None:
     values = request.headers.getall(name, ())
     if len(values) > 1:
         raise _mismatch(f"{name} must be sent once", client_id)

@@ -28,7 +28,7 @@ def event(data: bytes) -> bytes:
 
 
 async def answer(
-    request: web.Request, exchange: Exchange, accepts: Accepts, counts: Counts, *, modern: bool
+    request: web.BaseRequest, exchange: Exchange, accepts: Accepts, counts: Counts, *, modern: bool
 ) -> web.StreamResponse:
     """Wait for a call and give its client the answer, in the form that fits."""
     call = exchange.call
@@ -52,7 +52,9 @@ async def answer(
         exchange.close()
 
 
-async def _stream(request: web.Request, exchange: Exchange, counts: Counts) -> web.StreamResponse:
+async def _stream(
+    request: web.BaseRequest, exchange: Exchange, counts: Counts
+) -> web.StreamResponse:
     """Events as they come, comments while nothing comes, the answer last (C1)."""
     call = exchange.call
     response = web.StreamResponse(headers=STREAM_HEADERS)
@@ -81,7 +83,7 @@ async def _stream(request: web.Request, exchange: Exchange, counts: Counts) -> w
     return response
 
 
-async def listen(request: web.Request, outbox: Outbox) -> web.StreamResponse:
+async def listen(request: web.BaseRequest, outbox: Outbox) -> web.StreamResponse:
     """A session's GET stream, until the session ends or the client goes."""
     outbox.taken = True
     try:
@@ -99,7 +101,7 @@ async def listen(request: web.Request, outbox: Outbox) -> web.StreamResponse:
         outbox.taken = False
 
 
-async def _write(request: web.Request, response: web.StreamResponse, data: bytes) -> None:
+async def _write(request: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
     """Write, or drop a reader that takes nothing.
 
     Raises:
