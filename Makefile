@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup test clients check bench bench-peers soak show-main trace install-hooks clean
+.PHONY: help run setup test lab clients check bench bench-peers soak show-main trace install-hooks clean
 
 PYTHON ?= python3
 VENV := .venv/bin
@@ -20,7 +20,10 @@ setup:  ## make .venv with everything that the tests need
 	@$(PYTHON) tools/setup.py
 
 test: setup  ## run the suite; it says what could not run (a failure with CI=true)
-	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab" $(ARGS)
+
+lab: setup  ## test against real systemd 252 and 257, in containers (root)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m lab $(ARGS)
 
 clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m clients $(ARGS)

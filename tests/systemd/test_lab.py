@@ -29,6 +29,8 @@ else:
 BURNER = """
 import re, time
 from pathlib import Path
+
+pytestmark = pytest.mark.lab
 while time.process_time() < 0.2:
     pass
 own = re.search(":cpu:(.*)", Path("/proc/self/cgroup").read_text())[1]

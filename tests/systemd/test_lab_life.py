@@ -16,6 +16,8 @@ from lab.spec import Bind
 from support import proc
 from support.waiting import eventually
 
+pytestmark = pytest.mark.lab
+
 SUITE = "bookworm"
 SCRIPT = CHECKOUT / "tests" / "lab" / "lab.py"
 
