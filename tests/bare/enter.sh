@@ -28,7 +28,7 @@ for path in /etc/resolv.conf /etc/hosts /etc/ssl/certs /usr/local/share/ca-certi
     /etc/pip.conf /etc/xdg/pip /etc/npmrc; do lend "$path"; done
 while read -r path; do
     # The files of a package index may lie beside its list.
-    case $path in "$HOME"/* | /usr/* | /etc/ssl/* | /dev/*) ;; *) lend "${path%/simple}" ;; esac
+    case $path/ in "$HOME"/* | /usr/* | /etc/ssl/* | /dev/*) ;; *) lend "${path%/simple}" ;; esac
 done < <(named)
 
 if [ "$who" = root ]; then home=/root; else home=/home/newcomer; fi

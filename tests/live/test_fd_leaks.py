@@ -46,7 +46,7 @@ async def test_clients_that_end_their_session_and_go_at_once_are_no_fault():
             await session.initialize()
             stream = await session.listen()
             ended = asyncio.create_task(session.delete())
-            await asyncio.sleep(0)
+            await asyncio.wait({ended}, timeout=0)  # it is on its way
             stream.reset()
             await ended
             await session.drop()
