@@ -247,6 +247,10 @@ class Server:
         while True:
             signal.pause()
 
+    def tool_say(self, ident: Any, arguments: Any, params: Any) -> None:
+        stdio.write(arguments["line"].encode() + b"\n")
+        text(ident, "said")
+
     def tool_noise(self, ident: Any, arguments: Any, params: Any) -> None:
         stdio.write(b'Server started\n\n   \n[1,2]\n123\nnull\n"text"\n{}\n{"a":1}\n{"id":\n[]\n')
         text(ident, "after noise")

@@ -208,15 +208,22 @@ class Channel:
             if isinstance(line, Oversized):
                 self._oversized(line)
                 continue
-            message = jsonrpc.parse(line)
-            if isinstance(message, Answer):
-                self._answered(message)
-            elif message is None:
-                self._noise(line)
-            elif "id" in message:
-                self._asked(message)
-            else:
-                self._notified(message)
+            try:
+                self._take(line)
+            except (ValueError, TypeError):
+                # JSON that no message of ours can carry: a lone surrogate, a list for a string.
+                self._on_dropped("unusable")
+
+    def _take(self, line: bytes) -> None:
+        message = jsonrpc.parse(line)
+        if isinstance(message, Answer):
+            self._answered(message)
+        elif message is None:
+            self._noise(line)
+        elif "id" in message:
+            self._asked(message)
+        else:
+            self._notified(message)
 
     def _answered(self, answer: Answer) -> None:
         call = self.pending.pop(answer.number, None)

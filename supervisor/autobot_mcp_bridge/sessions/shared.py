@@ -152,7 +152,7 @@ class SharedServer:
                     return jsonrpc.result_body(client_id, {})
             case _ if method.startswith("tasks/"):
                 finish = self._task(session.principal, method, params)
-        channel = self.instance.channel or await self.instance.ready()
+        channel = await self.instance.ready()
         call = channel.request(message, self.spec.timeouts.call, session)
         call.streamable = streamable
         return Exchange(channel, call, client_id, method, session=session, finish=finish)
@@ -184,7 +184,7 @@ class SharedServer:
         elif method.startswith("tasks/"):
             finish = self._task(principal, method, params)
         _strip_modern_meta(params)
-        channel = self.instance.channel or await self.instance.ready()
+        channel = await self.instance.ready()
         call = channel.request(message, self.spec.timeouts.call)
         call.streamable = streamable
         return Exchange(channel, call, client_id, method, finish=finish, server_meta=self._meta())
