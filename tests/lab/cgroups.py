@@ -6,13 +6,13 @@ limits from the first moment on, and containers share nothing.
 """
 
 import os
-import select
 import signal
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from lab.problems import LabError
+from support import proc
 from support.waiting import until
 
 ROOT = Path("/sys/fs/cgroup")
@@ -92,25 +92,11 @@ def end_all(folder: Path) -> None:
 
     def empty() -> bool:
         for pid in pids(folder) - {0}:
-            _end(pid)
+            proc.end(pid, signal.SIGKILL, within=GONE_WITHIN)
         return not pids(folder)
 
     if not until(empty, within=GONE_WITHIN):
         raise LabError(f"processes {sorted(pids(folder))} of {folder} do not end")
-
-
-def _end(pid: int) -> None:
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        select.select([descriptor], [], [], GONE_WITHIN)
-    except ProcessLookupError:
-        return
-    finally:
-        os.close(descriptor)
 
 
 def remove(name: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from lab.commands import PLAIN, Done, is_locked
 from lab.places import Place
 from lab.problems import LabError, LabTimeoutError
 from lab.spec import Spec
+from support import proc
 from support.waiting import PATIENCE, until
 
 # A boot takes less than a second; a busy machine may need many times that.
@@ -169,26 +169,13 @@ class Container:
         until(lambda: not self.is_up or self.state(), within=DOWN_WITHIN)
         state = self.state()
         if state is not None:
-            _end(state.keeper)
+            within = DOWN_WITHIN * PATIENCE
+            if not proc.end(state.keeper, signal.SIGTERM, within=within):
+                raise LabTimeoutError(f"keeper {state.keeper} does not end")
         if self._keeper is not None:
             self._keeper.wait(DOWN_WITHIN * PATIENCE)
         keeper.clean(self.place)
         keeper.forget(self.place)
-
-
-def _end(pid: int) -> None:
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        if not select.select([descriptor], [], [], DOWN_WITHIN * PATIENCE)[0]:
-            raise LabTimeoutError(f"keeper {pid} does not end")
-    except ProcessLookupError:
-        return
-    finally:
-        os.close(descriptor)
 
 
 def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from support.bridge import Bridge
-from support.client import answer_to
+from support.client import answer_to, code_of
 from support.fakes import echo
-from support.waiting import eventually, remains
+from support.waiting import PATIENCE, WITHIN, eventually, remains
 
 IDLE = {"timeouts": {"idle": "300ms", "stop": "2s"}}
 STARTS = ("--starts", "starts")
@@ -143,6 +143,20 @@ async def test_sessions_above_the_limit_are_refused_with_when_to_retry(limit):
                 assert data["code"] == "too_many_sessions"
                 await one.delete()
                 await third.initialize()
+
+
+async def test_calls_above_the_limit_are_refused_by_a_running_server_too():
+    limits = {"limits": {"calls_per_server": 2}}
+    async with Bridge([echo("files")], host=limits) as bridge, bridge.modern("files") as client:
+        await client.text("pid")
+        calls = [asyncio.create_task(client.call("wait", {"tag": "x"})) for _ in range(4)]
+        done, open_ones = await asyncio.wait(
+            calls, timeout=WITHIN * PATIENCE, return_when=asyncio.FIRST_COMPLETED
+        )
+        assert {code_of(call.result()) for call in done} == {"queue_full"}
+        for call in open_ones:
+            call.cancel()
+        await asyncio.wait(open_ones)
 
 
 @pytest.mark.requirement("B7")

@@ -46,6 +46,20 @@ def exit_at_once(status: str = "1") -> NoReturn:
     os._exit(int(status))
 
 
+def big_hello(filler: str = '"xx"') -> None:
+    """Answers initialize with more than a proxy parses unasked, then serves."""
+    message = next(stdio.messages())
+    result = stdio.initialize_result(message, {"tools": {}, "experimental": {"filler": "?"}})
+    line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+    stdio.write(line.replace('"?"', "[" + ",".join([filler] * 40_000) + "]").encode() + b"\n")
+    serve()
+
+
+def big_junk_hello() -> None:
+    """The same, but its middle is no JSON."""
+    big_hello("x x")
+
+
 def fatal() -> NoReturn:
     """Says why on stderr, then exits before it answers anything."""
     os.write(2, b"FATAL: no API key\n")

@@ -1,6 +1,8 @@
 """What /proc tells about the processes of a test."""
 
 import os
+import select
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +16,21 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def end(pid: int, number: int, *, within: float) -> bool:
+    """Signal exactly this process and wait for its end; whether it is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+        return bool(select.select([descriptor], [], [], within)[0])
+    except ProcessLookupError:
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def descriptors(pid: int) -> int:

@@ -11,6 +11,8 @@ import pytest
 from lab.problems import LabError, LabTimeoutError
 from support.containers import entries, reaches
 
+pytestmark = pytest.mark.lab
+
 # Touches every page: memory that is only reserved counts for nobody.
 EATER = "b = bytearray(96 << 20); b[::4096] = b'x' * len(b[::4096]); print(len(b))"
 FORKER = """
@@ -29,8 +31,6 @@ else:
 BURNER = """
 import re, time
 from pathlib import Path
-
-pytestmark = pytest.mark.lab
 while time.process_time() < 0.2:
     pass
 own = re.search(":cpu:(.*)", Path("/proc/self/cgroup").read_text())[1]

@@ -155,6 +155,9 @@ class Channel:
         if isinstance(params, dict) and isinstance(meta := params.get("_meta"), dict):
             token = meta.get("progressToken")
             if token is not None:
+                if isinstance(token, bool) or not isinstance(token, int | str):
+                    raise CallError(Cause.BAD_TEXT, "progressToken must be a string or an integer")
+                _text(token)  # it comes back in each notification
                 call.token = token
                 meta["progressToken"] = number
         self._write(message)
@@ -191,10 +194,7 @@ class Channel:
     def _write(self, message: dict[str, Any]) -> None:
         if self._pipes is None or not self.usable:
             raise CallError(Cause.CRASHED, "the server has just ended")
-        try:
-            line = jsonrpc.dumps(message)
-        except ValueError as error:
-            raise CallError(Cause.BAD_TEXT, f"the message cannot be written: {error}") from None
+        line = _text(message)
         if self._pipes.waiting + len(line) > self._caps.queue:
             raise CallError(
                 Cause.QUEUE_FULL, "the server does not read its stdin fast enough", retry_after=1
@@ -208,22 +208,15 @@ class Channel:
             if isinstance(line, Oversized):
                 self._oversized(line)
                 continue
-            try:
-                self._take(line)
-            except (ValueError, TypeError):
-                # JSON that no message of ours can carry: a lone surrogate, a list for a string.
-                self._on_dropped("unusable")
-
-    def _take(self, line: bytes) -> None:
-        message = jsonrpc.parse(line)
-        if isinstance(message, Answer):
-            self._answered(message)
-        elif message is None:
-            self._noise(line)
-        elif "id" in message:
-            self._asked(message)
-        else:
-            self._notified(message)
+            message = jsonrpc.parse(line)
+            if isinstance(message, Answer):
+                self._answered(message)
+            elif message is None:
+                self._noise(line)
+            elif "id" in message:
+                self._asked(message)
+            else:
+                self._notified(message)
 
     def _answered(self, answer: Answer) -> None:
         call = self.pending.pop(answer.number, None)
@@ -344,3 +337,11 @@ class Channel:
         if self._pipes is not None:
             self._pipes.close()
         self.ended.set()
+
+
+def _text(message: object) -> bytes:
+    """What a client sent, as JSON again; CallError where it is no text that can be written."""
+    try:
+        return jsonrpc.dumps(message)
+    except ValueError as error:
+        raise CallError(Cause.BAD_TEXT, f"the message cannot be written: {error}") from None

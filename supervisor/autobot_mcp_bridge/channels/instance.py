@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from autobot_mcp_bridge import __version__
-from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.channel import Call, Channel
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -350,12 +349,10 @@ class Instance:
         # The deadline of the call lies behind that of the start, which decides.
         call: Call = channel.request(message, self.spec.timeouts.start * 2)
         answer = await call.result()
-        body = answer.message or {}
+        body = answer.parsed()
         if answer.is_error:
             error = body.get("error") or {}
             raise CallError(Cause.START_FAILED, f"it refused initialize: {error.get('message')}")
-        if not body:
-            body = jsonrpc.loads(answer.line)  # a large one is not parsed on its way
         result = body.get("result") or {}
         if result.get("protocolVersion") not in HANDSHAKE:
             raise CallError(

@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from autobot_mcp_bridge.model.errors import CallError, Cause
+
 # Above this an answer is not parsed: its id is found at the line's head or tail.
 PARSE_WHOLE = 64 * 1024
 # How far from the end of a line its id may stand.
@@ -103,6 +105,19 @@ class Answer:
     result_at: int = -1
     result_empty: bool = False
 
+    def parsed(self) -> dict[str, Any]:
+        """The whole message; a large one is parsed here, for who has to look into it.
+
+        Raises:
+            CallError: its middle, which nobody had looked at, is no JSON.
+        """
+        if self.message is None:
+            try:
+                self.message = loads(self.line)
+            except ValueError:
+                raise CallError(Cause.BAD_ANSWER, "the answer is no JSON") from None
+        return self.message
+
     def encode(self, client_id: bytes, members: bytes = b"") -> bytes:
         """The answer under the client's own id; `members` (`"k":v,`) go first into its result."""
         line = self.line
@@ -159,11 +174,20 @@ def parse(line: bytes) -> Answer | dict[str, Any] | None:
     if not isinstance(message, dict):
         return None
     if "method" in message:
-        return message if isinstance(message["method"], str) else None
+        return message if isinstance(message["method"], str) and _is_writable(message) else None
     try:
         return _small_answer(line, message)
     except ValueError:
         return None
+
+
+def _is_writable(message: dict[str, Any]) -> bool:
+    """Whether we could say it to a client: a lone surrogate can be read and not be written."""
+    try:
+        dumps(message)
+    except ValueError:
+        return False
+    return True
 
 
 def _small_answer(line: bytes, message: dict[str, Any]) -> Answer | None:

@@ -79,14 +79,14 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
     try:
         async with bridge, listening(bridge, settings) as where:
             announce(places, where)
-            if hints is not None:
+            try:
                 hints.start(where.url, packages)
-            await stop.wait()
-            log.info("stopping")
-            if hints is not None:
+                await stop.wait()
+                log.info("stopping")
                 hints.stop()
+            finally:
+                places.endpoint_file.unlink(missing_ok=True)
     finally:
-        places.endpoint_file.unlink(missing_ok=True)
         await packages.close()
     return 0
 

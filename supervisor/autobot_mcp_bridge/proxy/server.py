@@ -1,18 +1,15 @@
 """The proxy's listeners: clients, operators, and the command line."""
 
-import asyncio
 import ipaddress
 import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from autobot_mcp_bridge.model.errors import UsageError
@@ -25,8 +22,6 @@ from autobot_mcp_bridge.proxy.replies import not_allowed
 
 # Bounds of aiohttp's own parser; the endpoint's limits lie below them.
 MAX_FIELD = 64 * 1024
-# A body is bounded per server by caps.body; this only has to lie above every one of them.
-MAX_BODY = 1 << 30
 # How long open requests may go on at shutdown once the servers have been told to end.
 SHUTDOWN = 5.0
 BACKLOG = 1024
@@ -76,18 +71,6 @@ def front(
     return handle
 
 
-def _request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: web.RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    """As aiohttp makes it, but with a limit of ours for the body."""
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
-
-
 @asynccontextmanager
 async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Listening]:
     """Serve until the block ends; then take no more requests and let the open ones end.
@@ -98,7 +81,6 @@ async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Lis
     check_address(settings)
     server = web.Server(
         front(bridge, settings),
-        request_factory=_request,
         access_log=None,
         auto_decompress=False,
         handler_cancellation=True,  # a client that goes is noticed at once (E14)
@@ -108,19 +90,20 @@ async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Lis
     main = web.ServerRunner(server, shutdown_timeout=SHUTDOWN)
     operator = web.AppRunner(operator_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
     control = web.AppRunner(control_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
-    runners: tuple[web.BaseRunner, ...] = (main, operator, control)
-    path = bridge.places.control_socket
-    try:
+    async with AsyncExitStack() as made:
+        # Ended in reverse: the clients' first, so that the others tell of it as long as it takes.
+        runners: tuple[web.BaseRunner, ...] = (control, operator, main)
         for runner in runners:
             await runner.setup()
+            made.push_async_callback(runner.cleanup)
         url = await _listen(main, settings.listen.address, settings.listen.port)
         operator_url = await _listen(operator, settings.operator.address, settings.operator.port)
-        await web.SockSite(control, control_socket(path)).start()
+        path = bridge.places.control_socket
+        listener = control_socket(path)
+        # Only ours: where another proxy runs, we have not come so far.
+        made.callback(path.unlink, missing_ok=True)
+        await web.SockSite(control, listener).start()
         yield Listening(url, operator_url)
-    finally:
-        for runner in runners:
-            await runner.cleanup()
-        path.unlink(missing_ok=True)
 
 
 def check_address(settings: HostSettings) -> None:

@@ -237,7 +237,7 @@ class SharedServer:
     def _filtered(self, answer: Answer) -> Answer:
         if self.tools.everything:
             return answer
-        message = answer.message or jsonrpc.loads(answer.line)
+        message = answer.parsed()
         return jsonrpc.rebuilt({**message, "result": self.tools.listed(message["result"])})
 
     # ---- tasks ----
@@ -267,7 +267,7 @@ class SharedServer:
             case "notifications/resources/updated":
                 uri = params.get("uri")
                 for session in self.sessions:
-                    if uri in session.subscriptions:
+                    if isinstance(uri, str) and uri in session.subscriptions:
                         self._deliver(session, message)
             case "notifications/message":
                 for session in self._concerned():

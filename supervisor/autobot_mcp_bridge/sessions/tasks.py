@@ -19,7 +19,7 @@ class TaskOwners:
 
     def learn(self, principal: Principal, answer: Answer) -> Answer:
         """Note the task that a call has made, if it has made one."""
-        task = ((answer.message or {}).get("result") or {}).get("task")
+        task = (answer.parsed().get("result") or {}).get("task")
         task_id = task.get("taskId") if isinstance(task, dict) else None
         if isinstance(task_id, str):
             self._owner[task_id] = principal.digest
@@ -37,7 +37,7 @@ class TaskOwners:
         """A tasks/list answer without the tasks of others."""
         if answer.is_error:
             return answer
-        message = answer.message or jsonrpc.loads(answer.line)
+        message = answer.parsed()
         tasks = message["result"].get("tasks")
         if not isinstance(tasks, list):
             return answer

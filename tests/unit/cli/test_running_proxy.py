@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,7 +12,7 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.names import parse_instance
 from support.bridge import Bridge
 from support.fakes import echo
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -85,3 +87,28 @@ async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
         assert status == 65
         assert "line 1, column 2" in err
         assert "last good" in err
+
+
+@pytest.mark.parametrize("why", ["is running already", "cannot listen"])
+async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command, why):
+    async with Bridge([echo("files")]) as bridge:
+        if why == "cannot listen":
+            port = urlsplit(bridge.base).port
+            text = f"[listen]\nport = {port}\n[operator]\nport = 0\n"
+            (bridge.config_dir / "host.toml").write_text(text, encoding="utf-8")
+        second = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", "serve", *bridge.options),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(30 * PATIENCE):
+            _, err = await second.communicate()
+        assert second.returncode == 64
+        assert why in err.decode()
+
+        async with bridge.modern("files") as client:
+            await client.text("pid")
+        rows = json.loads((await command(bridge, "list", "--json"))[1])
+        assert [row["state"] for row in rows["servers"]] == ["ready"]
+        assert (bridge.runtime_dir / "endpoint.json").exists()
