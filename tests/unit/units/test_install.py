@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -42,11 +41,9 @@ def registry():
 
 
 @pytest.fixture
-def environ(registry, need, public_path):
-    path = f"{Path(str(need('npm'))).parent}:{os.environ['PATH']}"
-    need("uv")
+def environ(registry, node_path, public_path):
     return {
-        "PATH": path,
+        "PATH": f"{node_path}:{os.environ['PATH']}",
         "HOME": str(public_path),
         "PIP_CONFIG_FILE": os.devnull,
         **registry.environ,
