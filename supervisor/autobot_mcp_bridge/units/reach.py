@@ -48,8 +48,13 @@ def in_reach(path: Path) -> Path:
 
 
 def search_path(environ: Mapping[str, str]) -> str:
-    """Where commands are looked for: beside this Python first, so that `mcp-bridge` is found."""
-    return os.pathsep.join((str(Path(sys.executable).parent), environ.get("PATH", os.defpath)))
+    """Where commands are looked for: on PATH, and at last beside this Python.
+
+    There lie `mcp-bridge` and uv; but `python3` and `node` mean the host's own where it has them.
+    """
+    own = str(Path(sys.executable).parent)
+    given = environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys((*given, own)))
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> Path | None:

@@ -90,8 +90,9 @@ def test_a_program_that_is_not_there_is_refused_with_the_path_that_was_searched(
         plain_command(["no-such-tool"], {"PATH": str(tmp_path)})
 
 
-def test_the_directory_of_this_python_is_searched_first(tmp_path):
+def test_the_directory_of_this_python_is_searched_after_path(tmp_path):
     name = Path(sys.executable).name
-    script(tmp_path / name)
-
     assert find_program(name, {"PATH": str(tmp_path)}) == Path(sys.executable)
+
+    on_path = script(tmp_path / name)
+    assert find_program(name, {"PATH": str(tmp_path)}) == on_path
