@@ -1,6 +1,6 @@
 """The seam between a server's definition and its process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from autobot_mcp_bridge.model.command import Command
@@ -29,6 +29,7 @@ class Process(Protocol):
     pid: int
     stdin_fd: int  # the caller writes here
     stdout_fd: int  # the caller reads here
+    redact: Callable[[str], str]  # makes a text of the server's fit to be shown
 
     async def ended(self) -> Death:
         """Wait until the process is gone and tell how; never raises, may be awaited many times.

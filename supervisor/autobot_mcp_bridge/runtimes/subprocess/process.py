@@ -25,12 +25,14 @@ class ServerProcess:
         spawned: Spawned,
         mains: Mains,
         stderr: Stderr,
+        redact: Callable[[str], str],
         clear: Callable[[Kin], Awaitable[None]],
     ) -> None:
         self.invocation = spawned.order.kin.invocation
         self.pid = spawned.pid
         self.stdin_fd = spawned.stdin_fd
         self.stdout_fd = spawned.stdout_fd
+        self.redact = redact
         self._pidfd = spawned.pidfd
         self._kin = spawned.order.kin
         self._mains = mains

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
 
+from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.base import Command
 from autobot_mcp_bridge.runtimes.subprocess import identity
@@ -18,7 +19,6 @@ from autobot_mcp_bridge.runtimes.subprocess.identity import refused
 from autobot_mcp_bridge.runtimes.subprocess.kernel import become_subreaper
 from autobot_mcp_bridge.runtimes.subprocess.kin import Kin, Mains
 from autobot_mcp_bridge.runtimes.subprocess.process import ServerProcess
-from autobot_mcp_bridge.runtimes.subprocess.redact import Redactor
 from autobot_mcp_bridge.runtimes.subprocess.spawn import (
     LAUNCH_TIMEOUT,
     Order,
@@ -87,13 +87,14 @@ class SubprocessRuntime:
         loop = asyncio.get_running_loop()
         spawned = await loop.run_in_executor(self._pool, self._launch, spec, command)
         # From here to the entry no await: a cancellation in between would lose a process.
+        redact = Redactor(_secrets(spec, command))
         stderr = Stderr(
             spawned.stderr_fd,
             lambda line: self._log(spec.instance, line),
-            Redactor(_secrets(spec, command)),
+            redact,
             lambda count: self.dropped_lines.update({spec.instance: count}),
         )
-        process = ServerProcess(spawned, self._mains, stderr, self._clear)
+        process = ServerProcess(spawned, self._mains, stderr, redact, self._clear)
         self._processes[process.invocation] = process
         return process
 

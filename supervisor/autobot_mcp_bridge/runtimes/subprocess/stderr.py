@@ -3,37 +3,21 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from autobot_mcp_bridge.runtimes.subprocess.redact import Redactor
+from autobot_mcp_bridge.model.budget import Budget
+from autobot_mcp_bridge.model.redact import Redactor
 
-LINES_PER_SECOND = 100
+# The budget counts pieces of a line: what a line costs grows with its length.
+PIECES_PER_SECOND = 100
 BURST = 200
+PIECE = 512  # bytes
 LONGEST_LINE = 4096  # characters that are logged of one line
 LAST_LINES = 8
 LAST_BYTES = 2048
 # More than is shown, so that a secret at the edge is whole when it is looked for.
-_KEPT = 2 * LONGEST_LINE
+_KEPT = LONGEST_LINE + 1024
 _READ = 1 << 16  # a pipe holds no more
 _REPORT_AFTER = 1.0  # seconds from the first dropped line until the drop is told
-
-
-@dataclass(slots=True)
-class Budget:
-    """A token bucket of lines."""
-
-    rate: float
-    burst: float
-    left: float
-    at: float
-
-    def take(self, now: float) -> bool:
-        self.left = min(self.burst, self.left + (now - self.at) * self.rate)
-        self.at = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
 
 
 class Stderr:
@@ -56,7 +40,7 @@ class Stderr:
         self._redact = redact
         self._count_dropped = dropped
         self._loop = asyncio.get_running_loop()
-        self._budget = Budget(LINES_PER_SECOND, BURST, BURST, self._loop.time())
+        self._budget = Budget(PIECES_PER_SECOND, BURST, self._loop.time())
         self._partial = b""
         self._tail = b""
         self._untold = 0
@@ -98,7 +82,7 @@ class Stderr:
         start = 0
         now = self._loop.time()
         while (end := data.find(b"\n", start)) >= 0:
-            if not self._budget.take(now):
+            if not self._budget.take(now, 1 + (end - start) // PIECE):
                 # A flood is only counted: that costs a fraction of what splitting it would.
                 self._drop(data.count(b"\n", start))
                 start = data.rfind(b"\n") + 1
