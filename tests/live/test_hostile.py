@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -189,8 +190,11 @@ async def test_a_server_that_reads_nothing_more_blocks_only_its_own_callers():
 
 
 @pytest.mark.requirement("H3")
-async def test_a_flood_on_stderr_harms_nobody_and_is_bounded_in_the_log():
-    bad = hostile("stderr_for_ever", "bad", **QUICK)
+@pytest.mark.parametrize(
+    ("piece", "size"), [("noise without end ", 90), ("eyJa-", 8000), ("a-", 8000), ("token=", 8000)]
+)
+async def test_a_flood_on_stderr_harms_nobody_and_is_bounded_in_the_log(piece, size):
+    bad = hostile("stderr_for_ever", "bad", piece, str(size), **QUICK)
     async with Bridge([bad, *GOOD]) as bridge, Neighbour(bridge) as good:
         async with bridge.session("bad") as session:
             for number in range(20):
@@ -198,6 +202,22 @@ async def test_a_flood_on_stderr_harms_nobody_and_is_bounded_in_the_log():
             seen = good.calls
             await eventually(lambda: good.calls > seen + 50, within=20)
         assert len(bridge.log()) < 16 << 20
+
+
+async def test_a_flood_of_notifications_harms_only_who_listens_to_it():
+    bad = hostile("notify_for_ever", "bad", **QUICK)
+    async with Bridge([bad, *GOOD]) as bridge, Neighbour(bridge) as good:
+        sessions = [bridge.session("bad") for _ in range(100)]
+        async with AsyncExitStack() as opened:
+            for session in sessions:
+                await opened.enter_async_context(session)
+            stream = await sessions[0].listen()
+            assert (await stream.event())["method"] == "notifications/tools/list_changed"
+            seen = good.calls
+            await eventually(lambda: good.calls > seen + 50, within=20)
+            assert await sessions[1].text("echo", text="x") == "x"
+            assert await bridge.metric("mcp_bridge_dropped_lines_total", reason="flood") > 0
+            await stream.close()
 
 
 async def test_answers_of_twenty_mebibytes_beside_a_good_server():

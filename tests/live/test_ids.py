@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import json
+import os
+import signal
 
 import pytest
 import pytest_asyncio
@@ -253,3 +255,15 @@ async def test_what_a_caller_gets_after_a_missed_deadline_is_an_error_of_its_own
             assert code_of(answer) == "call_timeout"
             state = json.loads(await session.text("state"))
             assert state["cancelled"] == ["late"]
+
+
+async def test_of_two_calls_with_one_id_that_wait_for_a_start_one_is_refused():
+    async with Bridge([echo("files", "--start", "0.5")]) as bridge:
+        async with bridge.session("files") as session:
+            os.kill(int(await session.text("pid")), signal.SIGKILL)
+            await bridge.in_state("files", "sleeping")
+            message = session.call_of("echo", {"text": "x"}, 7)
+            pair = await asyncio.gather(session.send(message), session.send(message))
+            assert sorted(response.status for response in pair) == [200, 400]
+            words = [json.loads(response.body).get("error") for response in pair]
+            assert [word["data"]["code"] for word in words if word] == ["duplicate_id"]

@@ -102,7 +102,7 @@ class Server:
         stdio.result(ident, {})
 
     def do_resources_unsubscribe(self, message: Any, ident: Any, params: dict[str, Any]) -> None:
-        self.subscribed.discard(params["uri"])
+        self.subscribed.discard(str(params["uri"]))
         stdio.result(ident, {})
 
     def do_logging_setLevel(self, message: Any, ident: Any, params: dict[str, Any]) -> None:  # noqa: N802 - MCP's name
@@ -151,6 +151,7 @@ class Server:
             "subscribed": sorted(self.subscribed),
             "cancelled": self.cancelled,
             "waiting": sorted(self.waiting.values()),
+            "numbers": list(self.waiting),
             "initialize": self.initialized,
         }
         text(ident, found)

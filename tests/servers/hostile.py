@@ -137,15 +137,39 @@ def poison() -> None:
             answer(message)
 
 
-def stderr_for_ever() -> None:
-    """Floods stderr without a pause while it answers."""
+def stderr_for_ever(piece: str = "noise without end ", size: str = "90") -> None:
+    """Floods stderr with lines of so many bytes without a pause while it answers."""
+    line = (piece * int(size))[: int(size)].encode() + b"\n"
 
     def flood() -> None:
         while True:
-            os.write(2, (b"noise without end " * 5 + b"\n") * 40)
+            os.write(2, line * max(1, 4096 // len(line)))
 
     threading.Thread(target=flood, daemon=True).start()
     serve()
+
+
+def notify_for_ever(method: str = "notifications/tools/list_changed") -> None:
+    """Floods stdout with one short notification while it answers."""
+    line = stdio.encode({"jsonrpc": "2.0", "method": method})
+
+    def flood() -> None:
+        while True:
+            stdio.write(line * 100)
+
+    answer(next(stdio.messages()))
+    threading.Thread(target=flood, daemon=True).start()
+    serve()
+
+
+def says(first: str, *others: str) -> None:
+    """Answers its first requests with these texts, where ID stands for theirs, then serves."""
+    texts = [first, *others]
+    for message in stdio.messages():
+        if "id" in message and texts:
+            stdio.write(texts.pop(0).replace("ID", str(message["id"])).encode() + b"\n")
+        else:
+            answer(message)
 
 
 def refuse() -> None:

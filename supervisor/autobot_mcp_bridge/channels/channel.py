@@ -7,11 +7,12 @@ or HTTP: a call is a slot that is woken when something for it has arrived.
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.backlog import Backlog, Room
 from autobot_mcp_bridge.channels.framing import LineSplitter, Oversized
 from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.channels.pipes import Pipes
@@ -21,8 +22,9 @@ from autobot_mcp_bridge.runtimes.base import Process
 
 # Progress extends a call's deadline, but never beyond this many times the deadline (H6).
 MAX_EXTENSION = 60
-# Notifications that wait for one call's stream; the oldest goes first (D8).
+# Notifications that wait for one call's stream, and bytes of those of all calls together.
 MAX_EVENTS = 256
+EVENT_BYTES = 64 << 20
 # After so long without a byte a stream gets a comment (A17 asks for 15-25 s).
 KEEP_ALIVE = 15.0
 # The ticker looks at deadlines this often; a shorter deadline makes it look more often.
@@ -64,7 +66,7 @@ class Call:
         self.token: Any = None  # the client's progress token; None: it asked for no progress
         self.answer: Answer | None = None
         self.error: CallError | None = None
-        self.events: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+        self.events: Backlog | None = None  # made for the first one
         self.streamable = False
         self.wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -76,6 +78,12 @@ class Call:
         if not self.wake.done():
             self.wake.set_result(None)
 
+    def deafen(self) -> None:
+        """Nobody reads its stream any more."""
+        self.streamable = False
+        if self.events is not None:
+            self.events.clear()
+
     async def result(self) -> Answer:
         """Wait for the answer alone.
 
@@ -85,7 +93,6 @@ class Call:
         while not self.done:
             await self.wake
             if not self.done:
-                self.events.clear()
                 self.wake = asyncio.get_running_loop().create_future()
         if self.error is not None:
             raise self.error
@@ -102,7 +109,7 @@ class Channel:
         caps: Caps,
         *,
         attention: asyncio.Event,
-        on_message: Callable[[dict[str, Any]], None],
+        on_message: Callable[[dict[str, Any], bytes], None],
         on_dropped: Callable[[str], None],
     ) -> None:
         self.process = process
@@ -117,6 +124,7 @@ class Channel:
         self._caps = caps
         self._numbers = itertools.count(1)
         self._splitter = LineSplitter(caps.line)
+        self._room = Room(max(EVENT_BYTES, 2 * caps.line))
         self._on_message = on_message
         self._on_dropped = on_dropped
         self._pipes: Pipes | None = None
@@ -157,7 +165,6 @@ class Channel:
             if token is not None:
                 if isinstance(token, bool) or not isinstance(token, int | str):
                     raise CallError(Cause.BAD_TEXT, "progressToken must be a string or an integer")
-                _text(token)  # it comes back in each notification
                 call.token = token
                 meta["progressToken"] = number
         self._write(message)
@@ -216,7 +223,7 @@ class Channel:
             elif "id" in message:
                 self._asked(message)
             else:
-                self._notified(message)
+                self._notified(message, line)
 
     def _answered(self, answer: Answer) -> None:
         call = self.pending.pop(answer.number, None)
@@ -257,9 +264,9 @@ class Channel:
         error = {"code": METHOD_NOT_FOUND, "message": "no client of a shared server answers this"}
         self.reply({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
-    def _notified(self, message: dict[str, Any]) -> None:
+    def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] != "notifications/progress":
-            self._on_message(message)
+            self._on_message(message, line)
             return
         params = message.get("params")
         number = params.get("progressToken") if isinstance(params, dict) else None
@@ -271,16 +278,22 @@ class Channel:
             self._loop.time() + call.timeout, call.began + MAX_EXTENSION * call.timeout
         )
         params["progressToken"] = call.token
-        self.push(call, message)
+        try:
+            line = jsonrpc.dumps(message)
+        except ValueError:  # nested so deeply that it can be read and not be written
+            self._on_dropped("not_json_rpc")
+            return
+        self.push(call, line)
 
-    def push(self, call: Call, message: dict[str, Any]) -> None:
+    def push(self, call: Call, line: bytes) -> None:
         """Put a notification onto a call's own stream, if its client reads one."""
         if not call.streamable:
             self._on_dropped("no_stream")
             return
-        if len(call.events) == MAX_EVENTS:
-            self._on_dropped("slow_stream")
-        call.events.append(message)
+        if call.events is None:
+            dropped = partial(self._on_dropped, "slow_stream")
+            call.events = Backlog(MAX_EVENTS, self._room.limit, dropped, self._room)
+        call.events.push(line)
         call.ring()
 
     # ---- time and the end ----

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from autobot_mcp_bridge import __version__
+from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.channel import Call, Channel
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -31,6 +32,8 @@ MAX_SILENT_DEADLINES = 3
 RESTORE_TIMEOUT = 5.0
 # A warm server that keeps crashing is started again after at least so long.
 WARM_PAUSE = 1.0
+# So much of what a server says of itself is quoted in an error.
+QUOTED = 200
 # While a restart waits for open calls to end, they are looked at so often.
 DRAIN_POLL = 0.1
 
@@ -44,12 +47,12 @@ class Hooks:
 
     Attributes:
         restored: awaited before a new process takes calls; bounded by RESTORE_TIMEOUT.
-        message: a notification of the server's that belongs to no call.
+        message: a notification of the server's that belongs to no call, and its line.
         started, crashed, dropped: counted as metrics.
     """
 
     restored: Callable[[Channel], Coroutine[Any, Any, None]]
-    message: Callable[[dict[str, Any]], None]
+    message: Callable[[dict[str, Any], bytes], None]
     started: Callable[[], None]
     crashed: Callable[[Death], None]
     dropped: Callable[[str], None]
@@ -324,7 +327,8 @@ class Instance:
         except TimeoutError:
             detail = f"{timeout:g} s"
             if channel.noise:
-                detail += f"; its stdout says {channel.noise!r}, which is not JSON-RPC"
+                noise = channel.process.redact(channel.noise)
+                detail += f"; its stdout says {noise!r}, which is not JSON-RPC"
             return Death(DeathCause.START_TIMEOUT, detail=detail)
         except CallError as error:
             if not channel.usable:
@@ -351,15 +355,24 @@ class Instance:
         answer = await call.result()
         body = answer.parsed()
         if answer.is_error:
-            error = body.get("error") or {}
-            raise CallError(Cause.START_FAILED, f"it refused initialize: {error.get('message')}")
-        result = body.get("result") or {}
-        if result.get("protocolVersion") not in HANDSHAKE:
+            said = channel.process.redact(str(body["error"].get("message"))[:QUOTED])
+            raise CallError(Cause.START_FAILED, f"it refused initialize: {said}")
+        result: dict[str, Any] = body["result"]
+        version = result.get("protocolVersion")
+        if version not in HANDSHAKE:
+            said = channel.process.redact(str(version)[:QUOTED])
             raise CallError(
                 Cause.START_FAILED,
-                f"it speaks protocol version {result.get('protocolVersion')!r}; "
-                f"known are {', '.join(HANDSHAKE)}",
+                f"it speaks protocol version {said!r}; known are {', '.join(HANDSHAKE)}",
             )
+        if not isinstance(result.setdefault("capabilities", {}), dict):
+            raise CallError(Cause.START_FAILED, "its capabilities are no object")
+        try:
+            jsonrpc.dumps(result)
+        except ValueError as error:
+            raise CallError(
+                Cause.START_FAILED, f"its initialize result cannot be passed on: {error}"
+            ) from None
         return result
 
     async def _unless_ended(self, channel: Channel, doing: Coroutine[Any, Any, T]) -> T | None:

@@ -20,6 +20,11 @@ PARSE_WHOLE = 64 * 1024
 # How far from the end of a line its id may stand.
 TAIL = 160
 
+# orjson writes no deeper than this (measured: 254 levels pass, 255 do not).
+MAX_DEPTH = 254
+# The exact parser calls Python for every number; 64 KiB of `1,1,1,…` hold the loop by 8 ms.
+EXACT_MAX = 64 * 1024
+
 # orjson turns integers beyond 64 bits into floats; 20 digits are the shortest such number.
 # Outside a string one of these three characters stands before every number of a message.
 _LONG_NUMBER = re.compile(rb"[:,\[]\s*-?\d{20}")
@@ -38,14 +43,44 @@ _END = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s
 def loads(data: bytes) -> Any:
     """Parse one JSON text without losing anything of a number's value.
 
+    What it returns, `dumps` can write: both refuse lone surrogates and nesting beyond MAX_DEPTH.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nobody could pass it on; the message says which.
+    """
+    message = _loads(data)
+    # Openings are an upper bound of the depth, and much cheaper to count.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH or b"\\ud" in data or b"\\uD" in data:
+        dumps(message)
+    return message
+
+
+def read(line: bytes) -> Any:
+    """Parse what a server wrote: as `loads`, but what it may say and we cannot is mended.
+
+    JSON.stringify writes half of a cut emoji as a lone surrogate; it is read as U+FFFD.
+
     Raises:
         ValueError: it is not JSON, or not UTF-8.
     """
+    message = _loads(line)
+    if b"\\ud" in line or b"\\uD" in line:
+        try:
+            dumps(message)
+        except ValueError:
+            return _mended(message)
+    return message
+
+
+def _loads(data: bytes) -> Any:
     if _LONG_NUMBER.search(data) is None:
         try:
             return orjson.loads(data)
-        except orjson.JSONDecodeError:
-            pass
+        except orjson.JSONDecodeError as error:
+            if len(data) > EXACT_MAX:
+                raise ValueError(str(error)) from None
+    elif len(data) > EXACT_MAX:
+        raise ValueError(f"numbers of 20 digits are read in texts of up to {EXACT_MAX} bytes only")
     # The slow way also takes what orjson refuses although it is JSON: 1e400, lone surrogates.
     try:
         return json.loads(
@@ -56,6 +91,19 @@ def loads(data: bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _mended(value: Any) -> Any:
+    """The value with every lone surrogate replaced; its depth is bounded by the parser's."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_mended(item) for item in value]
+        case dict():
+            return {_mended(key): _mended(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def dumps(message: object) -> bytes:
@@ -113,9 +161,12 @@ class Answer:
         """
         if self.message is None:
             try:
-                self.message = loads(self.line)
+                message = read(self.line)
             except ValueError:
                 raise CallError(Cause.BAD_ANSWER, "the answer is no JSON") from None
+            if not isinstance(message.get("error" if self.is_error else "result"), dict):
+                raise CallError(Cause.BAD_ANSWER, "the answer has two results")
+            self.message = message
         return self.message
 
     def encode(self, client_id: bytes, members: bytes = b"") -> bytes:
@@ -168,26 +219,17 @@ def parse(line: bytes) -> Answer | dict[str, Any] | None:
         if answer is not None:
             return answer if _is_utf8(line) else None
     try:
-        message = loads(line)
+        message = read(line)
     except ValueError:
         return None
     if not isinstance(message, dict):
         return None
     if "method" in message:
-        return message if isinstance(message["method"], str) and _is_writable(message) else None
+        return message if isinstance(message["method"], str) else None
     try:
         return _small_answer(line, message)
-    except ValueError:
+    except CallError:
         return None
-
-
-def _is_writable(message: dict[str, Any]) -> bool:
-    """Whether we could say it to a client: a lone surrogate can be read and not be written."""
-    try:
-        dumps(message)
-    except ValueError:
-        return False
-    return True
 
 
 def _small_answer(line: bytes, message: dict[str, Any]) -> Answer | None:
@@ -210,12 +252,14 @@ def rebuilt(message: dict[str, Any]) -> Answer:
     """An answer written anew from a message whose id is ours.
 
     Raises:
-        ValueError: it cannot be written.
+        CallError: it cannot be written.
     """
-    line = dumps(message)
-    answer = locate(line)
+    try:
+        answer = locate(dumps(message))
+    except ValueError:
+        answer = None
     if answer is None:
-        raise ValueError("not an answer")
+        raise CallError(Cause.BAD_ANSWER, "the answer cannot be passed on")
     answer.message = message
     return answer
 
@@ -237,7 +281,11 @@ def error_body(
     error: dict[str, object] = {"code": code, "message": message}
     if data:
         error["data"] = data
-    return b"".join((b'{"jsonrpc":"2.0","id":', client_id, b',"error":', dumps(error), b"}"))
+    try:
+        text = dumps(error)
+    except ValueError:  # it quotes a stranger: a header's bytes that are no text, for one
+        text = dumps(_mended(error))
+    return b"".join((b'{"jsonrpc":"2.0","id":', client_id, b',"error":', text, b"}"))
 
 
 def result_body(client_id: bytes, result: object) -> bytes:

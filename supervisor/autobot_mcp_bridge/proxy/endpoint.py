@@ -21,6 +21,7 @@ from autobot_mcp_bridge.proxy.incoming import (
     parse_body,
     read_body,
     read_message,
+    single,
 )
 from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed, unauthorized
 from autobot_mcp_bridge.proxy.served import Served
@@ -74,9 +75,9 @@ class Endpoint:
 
     def check_origin(self, request: web.BaseRequest) -> None:
         """Host and Origin, before anything else (A3, A4)."""
-        if not self._origins.host_allowed(request.headers.get("Host")):
+        if not self._origins.host_allowed(single(request, "Host")):
             raise Refusal(error_reply(421, INVALID_REQUEST, "this Host is not served here"))
-        origin = request.headers.get("Origin")
+        origin = single(request, "Origin")
         if origin is not None and not self._origins.origin_allowed(origin):
             raise Refusal(error_reply(403, INVALID_REQUEST, "this Origin is not allowed"))
 

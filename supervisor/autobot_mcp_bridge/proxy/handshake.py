@@ -9,7 +9,14 @@ from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError
 from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
 from autobot_mcp_bridge.policy.principals import Principal
-from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal, accepts_of, read_message
+from autobot_mcp_bridge.proxy.incoming import (
+    Accepts,
+    Incoming,
+    Refusal,
+    accepts_of,
+    read_message,
+    single,
+)
 from autobot_mcp_bridge.proxy.replies import (
     NULL,
     call_error_body,
@@ -164,7 +171,7 @@ def _in_form(reply: web.Response, accepts: Accepts) -> web.Response:
 
 def check_version(request: web.BaseRequest, client_id: bytes) -> None:
     """Refuse a version that is not served (B9); none is fine (B10)."""
-    version = request.headers.get(VERSION_HEADER)
+    version = single(request, VERSION_HEADER)
     if version is not None and version not in HANDSHAKE:
         text = f"unsupported {VERSION_HEADER}; supported are {', '.join(SUPPORTED)}"
         raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
@@ -174,7 +181,7 @@ def find_session(
     request: web.BaseRequest, served: Served, principal: Principal, client_id: bytes
 ) -> Session:
     """The caller's session: 400 without an id (B3), 404 for one that is not his (B4, B5)."""
-    session_id = request.headers.get(SESSION_HEADER)
+    session_id = single(request, SESSION_HEADER)
     if session_id is None:
         text = f"{SESSION_HEADER} is required; initialize first"
         raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))

@@ -51,12 +51,26 @@ def accepts_of(request: web.BaseRequest) -> Accepts:
     return accepted(values[0] if len(values) == 1 else ",".join(values))
 
 
+def single(request: web.BaseRequest, name: str) -> str | None:
+    """The value of a header field that may be sent once; None when it was not.
+
+    Two values would be read as the first here and as the last elsewhere.
+
+    Raises:
+        Refusal: it was sent more than once.
+    """
+    values = request.headers.getall(name, ())
+    if len(values) > 1:
+        raise Refusal(error_reply(400, INVALID_REQUEST, f"{name} must be sent once"))
+    return values[0] if values else None
+
+
 def check_media(request: web.BaseRequest) -> Accepts:
     """Refuse a body that is not plain JSON (415), and a client that takes no answer of ours (406)."""
-    content_type = request.headers.get("Content-Type", "")
+    content_type = single(request, "Content-Type") or ""
     if content_type != JSON and content_type.partition(";")[0].strip().lower() != JSON:
         raise Refusal(error_reply(415, INVALID_REQUEST, "Content-Type must be application/json"))
-    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+    if (single(request, "Content-Encoding") or "identity").strip().lower() != "identity":
         # A few bytes could unpack to any size.
         raise Refusal(error_reply(415, INVALID_REQUEST, "Content-Encoding is not supported"))
     accepts = accepts_of(request)
@@ -118,8 +132,9 @@ def parse_body(body: bytes) -> Any:
     """
     try:
         return jsonrpc.loads(body)
-    except ValueError:
-        raise Refusal(error_reply(400, PARSE_ERROR, "the body is not valid JSON")) from None
+    except ValueError as error:
+        text = f"the body is not valid JSON: {error}"
+        raise Refusal(error_reply(400, PARSE_ERROR, text)) from None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ import asyncio
 
 from aiohttp import web
 
-from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.proxy.counts import Counts
@@ -19,8 +18,6 @@ STREAM_HEADERS = {
     "X-Accel-Buffering": "no",  # nginx would hold events back (A17)
 }
 COMMENT = b": keep-alive\n\n"
-# A reader that takes nothing for so long is dropped.
-WRITE_TIMEOUT = 60.0
 
 
 def event(data: bytes) -> bytes:
@@ -60,25 +57,24 @@ async def _stream(
     response = web.StreamResponse(headers=STREAM_HEADERS)
     await response.prepare(request)
     if not call.events and not call.done:
-        await _write(request, response, COMMENT)
+        await response.write(COMMENT)
     while True:
-        events, call.events = call.events, type(call.events)(maxlen=call.events.maxlen)
-        for message in events:
-            await _write(request, response, event(jsonrpc.dumps(message)))
+        while call.events:
+            await response.write(event(call.events.pop()))
         if call.done:
             break
         if call.wake.done():
             call.wake = asyncio.get_running_loop().create_future()
         await call.wake
         if not call.events and not call.done:
-            await _write(request, response, COMMENT)
+            await response.write(COMMENT)
     try:
         _, body = exchange.encode(await call.result())
         counts.calls["ok"] += 1
     except CallError as error:
         counts.calls[error.cause.word] += 1
         body = call_error_body(error, exchange.client_id)
-    await _write(request, response, event(body))
+    await response.write(event(body))
     await response.write_eof()
     return response
 
@@ -89,28 +85,13 @@ async def listen(request: web.BaseRequest, outbox: Outbox) -> web.StreamResponse
     try:
         response = web.StreamResponse(headers=STREAM_HEADERS)
         await response.prepare(request)
-        await _write(request, response, COMMENT)
+        await response.write(COMMENT)
         while True:
             try:
                 message = await outbox.next(KEEP_ALIVE)
             except EOFError:
                 await response.write_eof()
                 return response
-            await _write(request, response, COMMENT if message is None else event(message))
+            await response.write(COMMENT if message is None else event(message))
     finally:
-        outbox.taken = False
-
-
-async def _write(request: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
-    """Write, or drop a reader that takes nothing.
-
-    Raises:
-        ConnectionError: the reader has gone, or was dropped.
-    """
-    try:
-        async with asyncio.timeout(WRITE_TIMEOUT):
-            await response.write(data)
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
-        raise ConnectionResetError("the reader takes nothing") from None
+        outbox.release()

@@ -59,6 +59,7 @@ class Exchange:
 
     def close(self) -> None:
         """Take it off its session's list; idempotent."""
+        self.call.deafen()
         if self.session is not None and self.session.calls.get(self._client_id) is self.call:
             del self.session.calls[self._client_id]
 

@@ -1,38 +1,45 @@
-"""What waits for a session's GET stream: bounded, the oldest goes first (D8)."""
+"""What waits for a session's GET stream."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
+
+from autobot_mcp_bridge.channels.backlog import Backlog, Room
 
 
 class Outbox:
     """Messages for one reader, who may come late, be slow, or never come."""
 
-    def __init__(self, max_events: int, max_bytes: int, on_dropped: Callable[[str], None]) -> None:
-        self._max_events = max_events
-        self._max_bytes = max_bytes
+    def __init__(
+        self, max_events: int, max_bytes: int, on_dropped: Callable[[str], None], room: Room
+    ) -> None:
         self._on_dropped = on_dropped
-        self._events: deque[bytes] = deque()
-        self._bytes = 0
+        self._backlog = Backlog(max_events, max_bytes, self._dropped, room)
         self._wake: asyncio.Future[None] | None = None
         self.closed = False
         self.taken = False  # a stream reads it
 
     def push(self, event: bytes) -> None:
-        if self.closed or len(event) > self._max_bytes:
-            self._on_dropped("slow_stream")
+        if self.closed:
+            self._dropped()
             return
-        self._events.append(event)
-        self._bytes += len(event)
-        while len(self._events) > self._max_events or self._bytes > self._max_bytes:
-            self._bytes -= len(self._events.popleft())
-            self._on_dropped("slow_stream")
+        self._backlog.push(event)
         self._ring()
 
+    def _dropped(self) -> None:
+        self._on_dropped("slow_stream")
+
     def close(self) -> None:
-        """End the stream once it has been read empty."""
+        """End the stream once it has been read empty; without a reader nothing is kept."""
         self.closed = True
+        if not self.taken:
+            self._backlog.clear()
         self._ring()
+
+    def release(self) -> None:
+        """The stream has ended; what it has not read waits for the next, if there can be one."""
+        self.taken = False
+        if self.closed:
+            self._backlog.clear()
 
     def _ring(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -44,7 +51,7 @@ class Outbox:
         Raises:
             EOFError: the outbox is closed and empty.
         """
-        if not self._events and not self.closed:
+        if not self._backlog and not self.closed:
             self._wake = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(patience):
@@ -53,8 +60,6 @@ class Outbox:
                 return None
             finally:
                 self._wake = None
-        if self._events:
-            event = self._events.popleft()
-            self._bytes -= len(event)
-            return event
+        if self._backlog:
+            return self._backlog.pop()
         raise EOFError

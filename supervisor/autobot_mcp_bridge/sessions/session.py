@@ -2,8 +2,8 @@
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from autobot_mcp_bridge.channels.backlog import Room
 from autobot_mcp_bridge.channels.channel import Call
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
@@ -14,6 +14,9 @@ from autobot_mcp_bridge.sessions.outbox import Outbox
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 # Subscriptions that one session may hold.
 MAX_SUBSCRIPTIONS = 1000
+MAX_URI = 8192  # characters of one
+# So many full streams may wait for readers at one server; with more, each gets less.
+STREAMS_FULL = 16
 
 
 class Session:
@@ -21,7 +24,6 @@ class Session:
 
     __slots__ = (
         "calls",
-        "client",
         "id",
         "last_used",
         "level",
@@ -31,11 +33,10 @@ class Session:
         "version",
     )
 
-    def __init__(self, principal: Principal, version: str, client: object, outbox: Outbox) -> None:
+    def __init__(self, principal: Principal, version: str, outbox: Outbox) -> None:
         self.id = secrets.token_urlsafe(24)  # 192 bits (B1 asks for 128)
         self.principal = principal
         self.version = version
-        self.client = client
         self.outbox = outbox
         self.level: str | None = None
         self.subscriptions: set[str] = set()
@@ -57,6 +58,7 @@ class SessionTable:
         self._now = now
         self._by_id: dict[str, Session] = {}
         self._per_token: dict[str, int] = {}
+        self._room = Room(STREAMS_FULL * limits.stream_bytes)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -65,7 +67,7 @@ class SessionTable:
         return iter(list(self._by_id.values()))
 
     def open(
-        self, principal: Principal, version: str, client: Any, on_dropped: Callable[[str], None]
+        self, principal: Principal, version: str, on_dropped: Callable[[str], None]
     ) -> Session:
         """Make a session.
 
@@ -81,8 +83,10 @@ class SessionTable:
             raise CallError(
                 Cause.TOO_MANY_SESSIONS, "the token has too many sessions", retry_after=60
             )
-        outbox = Outbox(self._limits.stream_events, self._limits.stream_bytes, on_dropped)
-        session = Session(principal, version, client, outbox)
+        outbox = Outbox(
+            self._limits.stream_events, self._limits.stream_bytes, on_dropped, self._room
+        )
+        session = Session(principal, version, outbox)
         session.last_used = self._now()
         self._by_id[session.id] = session
         self._per_token[principal.digest] = held + 1

@@ -5,6 +5,7 @@ initialize from that. Sessions outlive the process: what they had subscribed to 
 next one. No call is ever sent twice.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.channel import Call, Channel
 from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.channels.jsonrpc import Answer
+from autobot_mcp_bridge.model.budget import Budget
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import (
@@ -32,11 +34,21 @@ from autobot_mcp_bridge.policy.methods import (
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, encode_modern
-from autobot_mcp_bridge.sessions.session import LEVELS, MAX_SUBSCRIPTIONS, Session, SessionTable
+from autobot_mcp_bridge.sessions.session import (
+    LEVELS,
+    MAX_SUBSCRIPTIONS,
+    MAX_URI,
+    Session,
+    SessionTable,
+)
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
 
 # Deadline of the proxy's own requests that restore sessions in a new process.
 RESTORE_CALL = 3.0
+# A notification is given to at most so many sessions a second (and at once): a delivery costs about
+# a microsecond, and no server may take more than some percent of the loop with them.
+DELIVERIES = 20_000
+TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 # Capabilities that need a stream which modern clients cannot open here.
 STREAM_FLAGS = ("listChanged", "subscribe")
 
@@ -54,6 +66,7 @@ class SharedServer:
         self._tools_stale = False  # it is of a definition that no longer stands
         self._server_meta = b""
         self._tasks = TaskOwners()
+        self._deliveries = Budget(DELIVERIES, DELIVERIES, time.monotonic())
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
@@ -92,7 +105,7 @@ class SharedServer:
         """
         hello = await self.hello()
         version = negotiate(params.get("protocolVersion"), hello["protocolVersion"])
-        session = self.sessions.open(principal, version, params.get("clientInfo"), self._on_dropped)
+        session = self.sessions.open(principal, version, self._on_dropped)
         return session, {**hello, "protocolVersion": version}
 
     async def discover(self) -> dict[str, Any]:
@@ -100,7 +113,7 @@ class SharedServer:
         hello = await self.hello()
         capabilities = {
             name: {key: flag for key, flag in value.items() if key not in STREAM_FLAGS}
-            for name, value in hello.get("capabilities", {}).items()
+            for name, value in hello["capabilities"].items()
             if isinstance(value, dict) and name not in ("logging", "tasks")
         }
         result: dict[str, Any] = {
@@ -130,8 +143,7 @@ class SharedServer:
             return jsonrpc.result_body(client_id, {})
         if not allowed(method, HANDSHAKE_REQUESTS, self.spec.methods.allow):
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
-        if client_id in session.calls:
-            raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
+        _check_id(session, client_id)
         params = _params(message)
         finish: Finish | None = None
         match method:
@@ -147,12 +159,12 @@ class SharedServer:
             case "resources/subscribe":
                 finish = _finish_subscribe(session, params)
             case "resources/unsubscribe":
-                session.subscriptions.discard(str(params.get("uri")))
-                if any(params.get("uri") in other.subscriptions for other in self.sessions):
+                if self._still_subscribed(session, params.get("uri")):
                     return jsonrpc.result_body(client_id, {})
             case _ if method.startswith("tasks/"):
                 finish = self._task(session.principal, method, params)
         channel = await self.instance.ready()
+        _check_id(session, client_id)  # again: others may have come while it started
         call = channel.request(message, self.spec.timeouts.call, session)
         call.streamable = streamable
         return Exchange(channel, call, client_id, method, session=session, finish=finish)
@@ -195,6 +207,13 @@ class SharedServer:
         channel = self.instance.channel
         if call is not None and channel is not None:
             channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
+
+    def _still_subscribed(self, session: Session, uri: object) -> bool:
+        """End a session's own subscription; whether others hold one to the same."""
+        if not isinstance(uri, str):
+            return False
+        session.subscriptions.discard(uri)
+        return any(uri in other.subscriptions for other in self.sessions)
 
     def _check_tool(self, params: dict[str, Any]) -> None:
         name = params.get("name")
@@ -255,29 +274,29 @@ class SharedServer:
 
     # ---- what the server says by itself ----
 
-    def notified(self, message: dict[str, Any]) -> None:
-        """Give a notification that names no request to those whom it concerns (C2, C5)."""
+    def notified(self, message: dict[str, Any], line: bytes) -> None:
+        """Give a notification that names no request to those whom it concerns (C2, C5).
+
+        They get `line` as the server wrote it.
+        """
         params = _params(message)
         match message["method"]:
             case "notifications/tools/list_changed":
                 self._tools_list = None
-                self._broadcast(message)
+                self._deliver(line, list(self.sessions))
             case "notifications/resources/list_changed" | "notifications/prompts/list_changed":
-                self._broadcast(message)
+                self._deliver(line, list(self.sessions))
             case "notifications/resources/updated":
                 uri = params.get("uri")
-                for session in self.sessions:
-                    if isinstance(uri, str) and uri in session.subscriptions:
-                        self._deliver(session, message)
+                if isinstance(uri, str):
+                    self._deliver(line, [s for s in self.sessions if uri in s.subscriptions])
             case "notifications/message":
-                for session in self._concerned():
-                    if session.wants_level(params.get("level")):
-                        self._deliver(session, message)
+                level = params.get("level")
+                self._deliver(line, [s for s in self._concerned() if s.wants_level(level)])
             case "notifications/cancelled":
                 self._on_dropped("cancelled")  # of a request that we answered ourselves
             case _:
-                for session in self._concerned():
-                    self._deliver(session, message)
+                self._deliver(line, self._concerned())
 
     def _concerned(self) -> list[Session]:
         """Whose call may have caused a message: never guessed when several are in flight."""
@@ -290,17 +309,17 @@ class SharedServer:
         self._on_dropped("ambiguous")
         return []
 
-    def _broadcast(self, message: dict[str, Any]) -> None:
-        for session in self.sessions:
-            self._deliver(session, message)
-
-    def _deliver(self, session: Session, message: dict[str, Any]) -> None:
-        calls = [call for call in session.calls.values() if call.streamable and not call.done]
+    def _deliver(self, line: bytes, sessions: list[Session]) -> None:
+        if sessions and not self._deliveries.take(time.monotonic(), len(sessions)):
+            self._on_dropped("flood")
+            return
         channel = self.instance.channel
-        if len(calls) == 1 and channel is not None:
-            channel.push(calls[0], message)
-        else:
-            session.outbox.push(jsonrpc.dumps(message))
+        for session in sessions:
+            calls = [call for call in session.calls.values() if call.streamable and not call.done]
+            if len(calls) == 1 and channel is not None:
+                channel.push(calls[0], line)
+            else:
+                session.outbox.push(line)
 
     # ---- a new process ----
 
@@ -325,7 +344,7 @@ class SharedServer:
         differs = answer.encode(b"0") != self._tools_list.encode(b"0")
         self._learn_tools(answer)
         if differs:
-            self._broadcast({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            self._deliver(TOOLS_CHANGED, list(self.sessions))
 
     def _finish_level(
         self, session: Session, message: dict[str, Any], params: dict[str, Any]
@@ -350,6 +369,11 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
     return params if isinstance(params, dict) else {}
 
 
+def _check_id(session: Session, client_id: bytes) -> None:
+    if client_id in session.calls:
+        raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
+
+
 def _strip_modern_meta(params: dict[str, Any]) -> None:
     """Take out what belongs to the modern era: some servers refuse a mix (PROTOCOL section 1)."""
     meta = params.get("_meta")
@@ -369,6 +393,8 @@ def _finish_subscribe(session: Session, params: dict[str, Any]) -> Finish | None
     uri = params.get("uri")
     if not isinstance(uri, str):
         return None
+    if len(uri) > MAX_URI:
+        raise CallError(Cause.BAD_TEXT, f"uri: at most {MAX_URI} characters")
     if len(session.subscriptions) >= MAX_SUBSCRIPTIONS:
         raise CallError(Cause.QUEUE_FULL, "the session has too many subscriptions")
 
