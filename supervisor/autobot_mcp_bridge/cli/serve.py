@@ -5,14 +5,17 @@ import asyncio
 import json
 import logging
 import os
+import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.cli.common import places_of
-from autobot_mcp_bridge.cli.hints import Hints
+from autobot_mcp_bridge.cli.common import places_of, running_endpoint
+from autobot_mcp_bridge.cli.hints import Hints, own_path
+from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.load import load
@@ -59,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         for problem in loaded.problems:
             print(problem, file=sys.stderr)
         return 78  # EX_CONFIG
+    if (running := running_endpoint(places)) is not None:
+        raise UnavailableError(f"a proxy is running already, pid {running['pid']}")
     if args.make_tokens:
         make_tokens(places)
     raise_open_files()
@@ -84,6 +89,7 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
                 await stop.wait()
                 log.info("stopping")
                 hints.stop()
+                await bridge.close_servers()
             finally:
                 places.endpoint_file.unlink(missing_ok=True)
     finally:
@@ -101,7 +107,10 @@ def announce(places: Places, where: Listening) -> None:
         "state_dir": str(places.state_dir),
     }
     replace_file(places.endpoint_file, json.dumps(document).encode() + b"\n", 0o644)
-    say(f"listening on {where.url}")
+    say(f"listening on {where.url}, configured in {places.config_dir}")
+    program = Path(own_path())
+    if program.is_absolute() and shutil.which(program.name) is None:
+        say(f"for the commands below: export PATH={shlex.quote(str(program.parent))}:$PATH")
 
 
 def make_tokens(places: Places) -> None:

@@ -38,6 +38,13 @@ class HostLimits(Record):
     body_timeout: Duration = Field("30s", gt=0, description="for a request body to arrive whole")  # type: ignore[assignment]
     stream_events: int = Field(256, ge=8, description="messages that wait for a slow stream")
     stream_bytes: Size = Field("4M", ge=65536, description="bytes that wait for a slow stream")  # type: ignore[assignment]
+    connections: int = Field(4096, ge=8, description="connections of clients")
+    connection_idle: Duration = Field(  # type: ignore[assignment]
+        "75s", gt=0, description="for a request's head to arrive on an open connection"
+    )
+    write_timeout: Duration = Field(  # type: ignore[assignment]
+        "60s", gt=0, description="until a client is dropped that takes nothing of its answer"
+    )
     calls_per_server: int = Field(1024, ge=1, description="calls in flight to one server")
 
 

@@ -66,6 +66,7 @@ class Bridge:
         self._group = asyncio.TaskGroup()
         self._watcher: asyncio.Task[None] | None = None
         self._seen = ""
+        self._ensured: dict[str, tuple[str, ...]] = {}
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -76,11 +77,16 @@ class Bridge:
     async def __aexit__(self, *exc: object) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
-        await self._close_servers()
+        await self.close_servers()
         await self.runtime.close()
         await self._group.__aexit__(None, None, None)
 
-    async def _close_servers(self) -> None:
+    async def close_servers(self) -> None:
+        """End all sessions and servers, and take no more calls; bounded, idempotent.
+
+        To be awaited while clients can still be answered: their calls get an error, their streams
+        an end.
+        """
         for served in self._tasks:
             served.shared.sessions.end_where(lambda _session: True)
             served.instance.retire()
@@ -91,36 +97,50 @@ class Bridge:
             _, late = await asyncio.wait(tasks, timeout=longest + CLOSE_MARGIN)
             for task in late:
                 task.cancel()
-        self.routes = {}
 
     # ---- configuration ----
 
-    async def reload(self) -> None:
-        """Read the files and put them to use if they are right; never raises on their content."""
+    async def reload(self, *, retry: bool = True) -> None:
+        """Read the files and put them to use if they are right; never raises on their content.
+
+        Args:
+            retry: try installs that have failed again although no command has changed.
+        """
         loaded, self._seen = await asyncio.to_thread(stable_read, self.places)
         scan = await asyncio.to_thread(self._tokens.scan)
         problems = (*loaded.problems, *scan.problems)
+        gone = bool(self.routes) and not loaded.found
+        if gone:  # a last server that is removed leaves a file without servers
+            text = "it is gone, and servers.d holds no other file; what it said stays in force"
+            problems = (*problems, Problem(str(self.places.servers_json), "", "", text))
         if problems != self.problems:
             for problem in problems:
                 log.error("configuration: %s", problem)
             if not problems:
                 log.warning("configuration: it is right again")
         self.problems = problems
-        if not loaded.problems:
+        if not loaded.problems and not gone:
             self._apply(loaded)
-            specs = (served.spec for served in self.routes.values())
-            await self.packages.ensure([spec for spec in specs if spec.enabled])
+            await self._ensure(loaded.enabled, retry=retry)
         for served in self.routes.values():
             records = scan.records.get(served.spec.instance, ())
             served.admit(index_tokens(served.spec, records))
 
+    async def _ensure(self, specs: tuple[ServerSpec, ...], *, retry: bool) -> None:
+        commands = {spec.instance: spec.command for spec in specs}
+        if retry or commands != self._ensured:
+            self._ensured = commands
+            await self.packages.ensure(specs)
+
     def _apply(self, loaded: Loaded) -> None:
         wanted = {spec.id.path: spec for spec in loaded.servers}
         routes: dict[str, Served] = {}
+        added: list[ServerSpec] = []
         for path, spec in wanted.items():
             served = self.routes.get(path)
             if served is None:
                 served = self._add(spec)
+                added.append(spec)
             elif served.spec != spec:
                 served.configure(spec)
             routes[path] = served
@@ -128,15 +148,24 @@ class Bridge:
         self.routes = routes
         self.loaded += 1
         for served in gone:
+            log.info("%s: removed from the configuration", served.spec.instance)
             served.shared.sessions.end_where(lambda _session: True)
             served.instance.retire()
+        self._warn(added)
+
+    def _warn(self, added: list[ServerSpec]) -> None:
+        """Tell what the runtime cannot keep: a line for all servers of which the same is true."""
+        alike: dict[str, list[str]] = {}
+        for spec in added:
+            if sentences := self.runtime.unkept(spec):
+                alike.setdefault("; ".join(sentences), []).append(spec.instance)
+        for sentence, instances in alike.items():
+            log.warning("%s: %s", ", ".join(instances), sentence)
 
     def _add(self, spec: ServerSpec) -> Served:
         served = Served(
             spec, index_tokens(spec, ()), self.runtime, self.packages.command, self.settings.limits
         )
-        for sentence in self.runtime.unkept(spec):
-            log.warning("%s: %s", spec.instance, sentence)
         self._tasks[served] = self._group.create_task(self._keep(served), name=spec.instance)
         return served
 
@@ -165,9 +194,10 @@ class Bridge:
                 pass
             try:
                 seen = await asyncio.to_thread(fingerprint, self.places)
-                if self.reload_wanted.is_set() or seen != self._seen:
+                asked = self.reload_wanted.is_set()
+                if asked or seen != self._seen:
                     self.reload_wanted.clear()
-                    await self.reload()
+                    await self.reload(retry=asked)
                 if loop.time() - swept >= SWEEP:
                     swept = loop.time()
                     for served in self.routes.values():

@@ -17,7 +17,7 @@ def operator_app(bridge: Bridge) -> web.Application:
     """`/metrics` and `/healthz` with details."""
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=exposition(bridge), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await exposition(bridge), headers={"Content-Type": CONTENT_TYPE})
 
     async def health(_: web.Request) -> web.Response:
         return web.json_response({**health_word(bridge), **bridge.status()})

@@ -4,7 +4,7 @@ import ipaddress
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,16 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.proxy import connections
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.endpoint import Endpoint
 from autobot_mcp_bridge.proxy.incoming import Refusal
 from autobot_mcp_bridge.proxy.operator import control_app, health_word, operator_app
 from autobot_mcp_bridge.proxy.replies import not_allowed
 
-# Bounds of aiohttp's own parser; the endpoint's limits lie below them.
-MAX_FIELD = 64 * 1024
 # How long open requests may go on at shutdown once the servers have been told to end.
 SHUTDOWN = 5.0
 BACKLOG = 1024
@@ -42,9 +42,7 @@ class Listening:
     operator_url: str
 
 
-def front(
-    bridge: Bridge, settings: HostSettings
-) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+def front(bridge: Bridge, settings: HostSettings) -> connections.Handler:
     """`/t/…` and the one word of `/healthz`; everything else is a fast 404 (F6).
 
     Two paths need no router: aiohttp's costs a tenth of a call (DECISIONS).
@@ -76,17 +74,11 @@ async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Lis
     """Serve until the block ends; then take no more requests and let the open ones end.
 
     Raises:
-        UsageError: the address may not be used without an explicit word, or is taken.
+        UsageError: the address may not be used without an explicit word.
+        UnavailableError: it is taken.
     """
     check_address(settings)
-    server = web.Server(
-        front(bridge, settings),
-        access_log=None,
-        auto_decompress=False,
-        handler_cancellation=True,  # a client that goes is noticed at once (E14)
-        max_field_size=MAX_FIELD,
-        max_line_size=MAX_FIELD,
-    )
+    server = connections.Server(front(bridge, settings), settings.limits)
     main = web.ServerRunner(server, shutdown_timeout=SHUTDOWN)
     operator = web.AppRunner(operator_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
     control = web.AppRunner(control_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
@@ -134,7 +126,7 @@ async def _listen(runner: web.BaseRunner, address: str, port: int) -> str:
     try:
         await site.start()
     except OSError as error:
-        raise UsageError(f"cannot listen on {address}:{port}: {error.strerror}") from None
+        raise UnavailableError(f"cannot listen on {address}:{port}: {error.strerror}") from None
     host, port, *_ = runner.addresses[0]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -143,7 +135,7 @@ def control_socket(path: Path) -> socket.socket:
     """The socket of the command line, 0600; one left behind by a proxy that died is replaced.
 
     Raises:
-        UsageError: a proxy answers there already.
+        UnavailableError: a proxy answers there already, or nobody can listen there.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with socket.socket(socket.AF_UNIX) as probe:
@@ -152,14 +144,14 @@ def control_socket(path: Path) -> socket.socket:
         except OSError:
             path.unlink(missing_ok=True)
         else:
-            raise UsageError(f"a proxy is running already: {path} answers")
+            raise UnavailableError(f"a proxy is running already: {path} answers")
     listener = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
         listener.bind(os.fspath(path))
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen on {path}: {error.strerror}") from None
+        raise UnavailableError(f"cannot listen on {path}: {error.strerror}") from None
     finally:
         os.umask(before)
     listener.setblocking(False)

@@ -1,0 +1,61 @@
+"""Connections as strangers open them: so many at once, none for ever."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from autobot_mcp_bridge.model.host import HostLimits
+
+# Bounds of aiohttp's own parser; the endpoint's limits lie below them.
+MAX_FIELD = 64 * 1024
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Server(web.Server):
+    """aiohttp's server, bounded by host.toml's [limits].
+
+    One connection more than `connections` closes the oldest that has no request; if all have one,
+    itself. One without a whole request head for `connection_idle` is closed by aiohttp. One whose
+    peer takes nothing of an answer for `write_timeout` is closed by the kernel (TCP_USER_TIMEOUT,
+    tcp(7), which counts while the peer's window is shut): that needs no timer around each write.
+    """
+
+    def __init__(self, handler: Handler, limits: HostLimits) -> None:
+        super().__init__(
+            self._handle,
+            access_log=None,
+            auto_decompress=False,
+            handler_cancellation=True,  # a client that goes is noticed at once (E14)
+            keepalive_timeout=limits.connection_idle,
+            max_field_size=MAX_FIELD,
+            max_line_size=MAX_FIELD,
+        )
+        self._answer = handler
+        self._limit = limits.connections
+        self._write_timeout = round(limits.write_timeout * 1000)
+        self._busy: set[object] = set()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        self._busy.add(connection)
+        try:
+            return await self._answer(request)
+        finally:
+            self._busy.discard(connection)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        peer = transport.get_extra_info("socket")
+        if peer.family != socket.AF_UNIX:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self._write_timeout)
+        connections = self.connections
+        if len(connections) > self._limit:
+            next(filter(self._idle, connections), handler).force_close()
+
+    def _idle(self, connection: web.RequestHandler) -> bool:
+        transport = connection.transport
+        unsent = transport.get_write_buffer_size() if transport is not None else 0
+        return connection not in self._busy and not unsent
