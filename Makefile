@@ -13,7 +13,7 @@ ARGS ?=
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run:  ## set everything up and serve examples/servers.json on 127.0.0.1:8765
+run:  ## set everything up and serve on 127.0.0.1:8765, first the examples
 	@exec $(PYTHON) tools/run.py $(ARGS)
 
 setup:  ## make .venv with everything that the tests need

@@ -1,4 +1,4 @@
-"""Set up what the proxy needs, then become `mcp-bridge serve` with the examples.
+"""Set up what the proxy needs, then become `mcp-bridge serve`; the first time with the examples.
 
     python3 tools/run.py [words for mcp-bridge serve]
 
@@ -7,11 +7,13 @@ cannot look into root's home: there a copy is installed below the state director
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from venv_tools import ROOT, SetupError, Wanted, make
 
+from autobot_mcp_bridge.config.places import default_places
 from autobot_mcp_bridge.units.reach import blocked_at
 
 STATE = Path(os.environ.get("MCP_BRIDGE_STATE_DIR") or "/var/lib/mcp-bridge")
@@ -34,11 +36,22 @@ def main(words: list[str]) -> int:
         return 1
     program = folder / "bin/mcp-bridge"
     command = [str(program), "serve", "--make-tokens", "--calls", str(EXAMPLES / "calls.json")]
-    if "--config-dir" not in words and not os.environ.get("MCP_BRIDGE_CONFIG_DIR"):
-        command += ["--config-dir", str(EXAMPLES)]
+    if not any(word.startswith("--config-dir") for word in words):
+        _copy_examples()
     sys.stdout.flush()
     os.execv(program, [*command, *words])
     return 1
+
+
+def _copy_examples() -> None:
+    """What is served the first time, where it can be changed without changing the checkout."""
+    places = default_places()
+    if places.servers_json.exists() or places.servers_d.exists():
+        return
+    places.config_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+    shutil.copyfile(EXAMPLES / "servers.json", places.servers_json)
+    places.servers_json.chmod(0o644)
+    print(f"{places.servers_json} is a copy of {EXAMPLES / 'servers.json'}")
 
 
 def _own(folder: Path) -> None:

@@ -245,3 +245,31 @@ async def test_a_restart_of_the_proxy_serves_the_same_configuration():
         assert not (bridge.runtime_dir / "endpoint.json").exists()
         await bridge.start()
         assert await served(bridge, "kept")
+
+
+async def test_a_configuration_that_is_deleted_whole_stays_in_force_and_is_told():
+    async with Bridge([echo("files")]) as bridge:
+        assert await served(bridge, "files")
+        (bridge.config_dir / "servers.json").unlink()
+        await eventually(lambda: healthy(bridge, "degraded"))
+        assert await served(bridge, "files")
+        assert "what it said stays in force" in bridge.log()
+        bridge.write([])
+        await eventually(lambda: healthy(bridge, "ok"))
+        assert "files: removed from the configuration" in bridge.log()
+
+
+async def test_a_new_token_does_not_start_a_failed_install_again():
+    missing = {"name": "files", "command": ["npx", "-y", "@autobot-mcp-bridge/no-such-package"]}
+    async with Bridge([missing, GOOD]) as bridge:
+        await bridge.in_state("files", "install_failed", within=60)
+        bridge.write(bridge.servers, defaults={"warm": False})
+        await eventually(lambda: loaded(bridge, 2))
+        assert bridge.log().count("installing @autobot-mcp-bridge/no-such-package") == 1
+        await bridge.reload()
+        await bridge.in_state("files", "install_failed", within=60)
+        assert bridge.log().count("not installed: @autobot-mcp-bridge/no-such-package") == 2
+
+
+async def loaded(bridge, times):
+    return (await bridge.status())["loaded"] >= times

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from autobot_mcp_bridge.model.names import ServerId
 
 ENV_TOKEN = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the variable's name
 DEFAULT_SECONDS = 120.0  # twice the default of timeouts.call, and a start before it
+INSTALL_POLL = 1.0  # seconds between two looks at an install
 FAILED = 1
 # Refused before any contact with the server: another try later may succeed.
 _UNAVAILABLE = frozenset(cause.word for cause in Cause if cause.status == 503)
@@ -57,10 +59,35 @@ def run(args: argparse.Namespace) -> int:
     if endpoint is None or not isinstance(endpoint.get("url"), str):
         raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
     url = endpoint["url"].rstrip("/") + server.path
-    answer = call_tool(url, _token(args, places, server), args.tool, arguments, args.timeout)
+    answer = _patiently(url, _token(args, places, server), args, arguments)
     if args.json:
         print_json(answer)
     return _shown(answer, quiet=args.json)
+
+
+def _patiently(
+    url: str, token: str, args: argparse.Namespace, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Call, again while the server's package is being installed, within --timeout altogether."""
+    by = time.monotonic() + args.timeout
+    told = False
+    while True:
+        left = max(by - time.monotonic(), 0.0)
+        answer = call_tool(url, token, args.tool, arguments, left)
+        if _word(answer) != Cause.INSTALLING.word or left <= INSTALL_POLL:
+            return answer
+        if not told:
+            note(f"waiting: {answer['error']['message']}")
+            told = True
+        time.sleep(INSTALL_POLL)
+
+
+def _word(answer: dict[str, Any]) -> str | None:
+    """The stable word of an error."""
+    error = answer.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    word = data.get("code") if isinstance(data, dict) else None
+    return word if isinstance(word, str) else None
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -93,10 +120,9 @@ def _shown(answer: dict[str, Any], *, quiet: bool) -> int:
     """Print what came back; the exit status that says how it went."""
     error = answer.get("error")
     if isinstance(error, dict):
-        data = error.get("data")
-        word = data.get("code") if isinstance(data, dict) else None
+        word = _word(answer)
         if not quiet:
-            cause = f", {word}" if isinstance(word, str) else ""
+            cause = f", {word}" if word is not None else ""
             note(f"{error.get('message')} ({error.get('code')}{cause})")
         return UnavailableError.exit_code if word in _UNAVAILABLE else FAILED
     result = answer.get("result")

@@ -40,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
     for sentence in notes:
         note(sentence)
     off = len(loaded.servers) - len(loaded.enabled)
-    print(f"{places.config_dir}: {len(loaded.enabled)} servers are right, {off} more are disabled")
+    right = len(loaded.enabled)
+    are = "server is" if right == 1 else "servers are"
+    disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
+    print(f"{places.config_dir}: {right} {are} right{disabled}")
     return 0
 
 

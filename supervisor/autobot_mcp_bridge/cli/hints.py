@@ -66,6 +66,9 @@ def print_hints(server: ServerId, url: str, places: Places, example: Example | N
     ]
     if example is not None:
         lines.append(f"  {call_line(server, places, example)}")
+    if not header_file(places, server).exists():
+        new = [own_path(), "token", "new", *_place_words(places), server.instance, "--write-header"]
+        lines.insert(2, f"  {shlex.join(new)}")
     print("\n".join(lines), flush=True)
 
 

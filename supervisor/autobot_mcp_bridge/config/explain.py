@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from autobot_mcp_bridge.config.problem import Loc, Problem, json_path, show_value
+from autobot_mcp_bridge.model.server import PATTERNS
 
 _PHRASES = {
     "string_type": "allowed is text",
@@ -49,9 +50,9 @@ def _problem(
             return Problem(file, json_path(place(loc)), "", _unknown_key(model, loc))
         case "string_pattern_mismatch" if loc[-1] == "[key]":
             loc = loc[:-1]
-            text = f"as a key, allowed is {context['pattern']}"
+            text = f"as a key, {_pattern(context)}"
         case "string_pattern_mismatch":
-            text = f"allowed is {context['pattern']}"
+            text = _pattern(context)
         case "literal_error":
             text = f"allowed is {context['expected']}"
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
@@ -70,6 +71,11 @@ def _problem(
             text = _PHRASES.get(kind) or detail["msg"]
     shown = "" if kind == "missing" or value == "" else show_value(value, loc)
     return Problem(file, json_path(place(loc)), shown, text)
+
+
+def _pattern(context: dict[str, Any]) -> str:
+    pattern = context["pattern"]
+    return f"allowed is {PATTERNS.get(pattern, pattern)}"
 
 
 def _number(context: dict[str, Any]) -> str:

@@ -36,6 +36,7 @@ class Loaded:
         servers: every server that is right, the disabled ones too, in the order of the files.
         host: the host's settings; its defaults where host.toml is wrong.
         problems: what is wrong; only without any may the rest be put to use.
+        found: whether any file holds servers, even none.
         digest: of the files' names and content; equal digests mean equal configurations.
     """
 
@@ -43,6 +44,7 @@ class Loaded:
     host: HostSettings
     problems: tuple[Problem, ...]
     digest: str
+    found: bool = True
 
     @property
     def enabled(self) -> tuple[ServerSpec, ...]:
@@ -92,7 +94,8 @@ def load(places: Places, *, overlay: Overlay | None = None) -> Loaded:
             continue
         servers.append(spec)
     # A mistake in a file's defaults would otherwise be told once for each of its servers.
-    return Loaded(tuple(servers), host, tuple(dict.fromkeys(problems)), sources.digest)
+    told = tuple(dict.fromkeys(problems))
+    return Loaded(tuple(servers), host, told, sources.digest, found=bool(sources.documents))
 
 
 def entries(sources: Sources, problems: list[Problem]) -> list[Entry]:

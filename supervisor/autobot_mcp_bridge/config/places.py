@@ -1,10 +1,13 @@
 """Where everything lies: the three directories of one proxy, and the names below them."""
 
 import os
+import pwd
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import ServerId
 
 PRODUCT = "mcp-bridge"
@@ -79,29 +82,46 @@ def resolve_places(
     """Each directory by the first that is given: argument, MCP_BRIDGE_*_DIR, the user's default.
 
     Relative ones are made absolute: a server's working directory is not the caller's.
+
+    Raises:
+        UsageError: one is missing and the user has no home directory.
     """
     env = os.environ if environ is None else environ
-    root = (os.geteuid() if uid is None else uid) == 0
+    user = os.geteuid() if uid is None else uid
     config = config_dir or env.get(ENV_CONFIG_DIR)
     state = state_dir or env.get(ENV_STATE_DIR)
     runtime = runtime_dir or env.get(ENV_RUNTIME_DIR)
-    if root:
+    if user == 0:
         config = config or Path("/etc", PRODUCT)
         state = state or Path("/var/lib", PRODUCT)
         runtime = runtime or Path("/run", PRODUCT)
     else:
-        config = config or _xdg(env, "XDG_CONFIG_HOME", ".config") / PRODUCT
-        state = state or _xdg(env, "XDG_STATE_HOME", ".local/state") / PRODUCT
+        config = config or _xdg(env, user, "XDG_CONFIG_HOME", ".config") / PRODUCT
+        state = state or _xdg(env, user, "XDG_STATE_HOME", ".local/state") / PRODUCT
         if not runtime:
             base = env.get("XDG_RUNTIME_DIR")
             runtime = Path(base, PRODUCT) if base else Path(state, "run")
     return Places(_absolute(config), _absolute(state), _absolute(runtime))
 
 
-def _xdg(env: Mapping[str, str], name: str, fallback: str) -> Path:
+def _xdg(env: Mapping[str, str], user: int, name: str, fallback: str) -> Path:
     # The XDG Base Directory specification has relative values ignored.
     value = env.get(name, "")
-    return Path(value) if value.startswith("/") else Path(env.get("HOME") or "/", fallback)
+    return Path(value) if value.startswith("/") else Path(_home(env, user), fallback)
+
+
+def _home(env: Mapping[str, str], user: int) -> str:
+    """As the user's database has it where HOME is not set, as in a unit or a cron job."""
+    home = env.get("HOME", "")
+    if not home.startswith("/"):
+        with suppress(KeyError):
+            home = pwd.getpwuid(user).pw_dir
+    if not home.startswith("/"):
+        raise UsageError(
+            "HOME is not set, and this user has no home directory: give --config-dir, "
+            "--state-dir and --runtime-dir"
+        )
+    return home
 
 
 def _absolute(path: str | Path) -> Path:

@@ -66,7 +66,7 @@ def read_sources(places: Places, overlay: Overlay | None = None) -> Sources:
             continue
         document, problems = parse_json(text, str(path))
         sources.problems += problems
-        if not problems:
+        if document is not None:  # else it is no JSON; one with a doubled key is looked through too
             sources.documents[path] = document
     return sources
 

@@ -29,7 +29,10 @@ def _no_constant(text: str) -> object:
 
 
 def parse_json(data: bytes, file: str) -> tuple[Any, list[Problem]]:
-    """The value, or None and what is wrong with the text. Never raises on bad text."""
+    """The value, or None and what is wrong with the text. Never raises on bad text.
+
+    A text whose only mistakes are doubled keys has a value too, so that others in it can be told.
+    """
     try:
         value = json.loads(
             data.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_no_constant
@@ -43,9 +46,10 @@ def parse_json(data: bytes, file: str) -> tuple[Any, list[Problem]]:
         return None, [Problem(file, "$", "", _TOO_DEEP)]
     except ValueError as error:  # NaN, Infinity, a number of thousands of digits
         return None, [Problem(file, "$", "", f"not JSON: {error}")]
-    if problems := [Problem(file, json_path(loc), "", text) for loc, text in _flaws(value, ())]:
-        return None, problems
-    return value, []
+    flaws = list(_flaws(value, ()))
+    readable = all(text == _TWICE for _, text in flaws)
+    problems = [Problem(file, json_path(loc), "", text) for loc, text in flaws]
+    return value if readable else None, problems
 
 
 _TOO_DEEP = f"allowed are at most {MAX_DEPTH} levels of nesting"
@@ -58,7 +62,7 @@ def _flaws(value: object, loc: Loc) -> Iterator[tuple[Loc, str]]:
     match value:
         case dict():
             for key in getattr(value, "twice", ()):
-                yield (*loc, key), "the key stands twice in its object"
+                yield (*loc, key), _TWICE
             for key, member in value.items():
                 if not _encodable(key):
                     yield (*loc, key), _SURROGATE
@@ -72,6 +76,7 @@ def _flaws(value: object, loc: Loc) -> Iterator[tuple[Loc, str]]:
             pass
 
 
+_TWICE = "the key stands twice in its object"
 _SURROGATE = "half of a surrogate pair is no character"
 
 

@@ -4,6 +4,9 @@ import signal
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Characters of its last line of stderr that the sentence quotes; `last_words` has it whole.
+QUOTED = 200
+
 
 class DeathCause(StrEnum):
     EXIT = "exit"  # it ended by itself; `status` tells how
@@ -60,7 +63,11 @@ class Death:
                 text = "it answered nothing for several deadlines in a row"
             case DeathCause.BROKEN_HANDSHAKE:
                 text = "it did not initialize"
-        return f"{text}: {self.detail}" if self.detail else text
+        if self.detail:
+            return f"{text}: {self.detail}"
+        if self.last_words and not self.clean and not self.asked:
+            return f"{text}; it last said: {self.last_words[-1][:QUOTED]}"
+        return text
 
     def as_data(self) -> dict[str, object]:
         """For `error.data` and `--json`."""

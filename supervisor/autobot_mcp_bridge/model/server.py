@@ -11,12 +11,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, ServerId
 from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
 
-Part = Annotated[str, Field(pattern=f"^{PART}$")]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_PART, _SHA256 = f"^{PART}$", r"^[0-9a-f]{64}$"
 # execve(2) ends a string at NUL; a newline in argv is legal but never meant.
-Word = Annotated[str, Field(pattern=r"^[^\x00\n]*$")]
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$")]
+_WORD, _ENV_NAME, _PATH = r"^[^\x00\n]*$", r"^[A-Za-z_][A-Za-z0-9_]*$", r"^/[^\x00\n]*$"
+Part = Annotated[str, Field(pattern=_PART)]
+Sha256 = Annotated[str, Field(pattern=_SHA256)]
+Word = Annotated[str, Field(pattern=_WORD)]
+EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+AbsolutePath = Annotated[str, Field(pattern=_PATH)]
+# Each pattern in words, for people who made a mistake.
+PATTERNS = {
+    _PART: "1 to 32 of a-z, 0-9 and -, not with - at an end",
+    _SHA256: "64 hexadecimal digits in lower case",
+    _WORD: "text without a NUL or a newline",
+    _ENV_NAME: "a name of letters, digits and _, not with a digit first",
+    _PATH: "an absolute path without a newline",
+}
 
 
 class Record(BaseModel):

@@ -61,7 +61,7 @@ def test_the_places_may_stand_before_or_after_the_command(places, options, capsy
     assert main([*options, "check"]) == 0
     assert main(["check", *options]) == 0
     assert main([options[0], "check", *options[1:]]) == 0
-    assert capsys.readouterr().out.count("1 servers are right") == 3
+    assert capsys.readouterr().out.count("1 server is right") == 3
 
 
 def test_the_places_of_a_running_proxy_are_taken_and_it_is_said(places, tmp_path, capsys):

@@ -90,21 +90,23 @@ async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
 
 
 @pytest.mark.parametrize("why", ["is running already", "cannot listen"])
-async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command, why):
+async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command, why, tmp_path):
     async with Bridge([echo("files")]) as bridge:
+        options = [*bridge.options]
         if why == "cannot listen":
+            options.append(f"--runtime-dir={tmp_path}")
             port = urlsplit(bridge.base).port
             text = f"[listen]\nport = {port}\n[operator]\nport = 0\n"
             (bridge.config_dir / "host.toml").write_text(text, encoding="utf-8")
         second = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", "serve", *bridge.options),
+            *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", "serve", *options),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(30 * PATIENCE):
             _, err = await second.communicate()
-        assert second.returncode == 64
+        assert second.returncode == 69
         assert why in err.decode()
 
         async with bridge.modern("files") as client:

@@ -152,6 +152,14 @@ def test_a_name_or_a_token_cannot_be_a_default(places):
     assert set(told(loaded)) == {"$.defaults.name", "$.defaults.tokens_sha256"}
 
 
+def test_a_doubled_key_hides_no_other_mistake_of_its_file(places):
+    text = '{"version":1,"servers":[{"name":"a","name":"a","command":["a"],"warm":"yes"}]}'
+    write_text(places.servers_json, text)
+
+    assert {problem.path for problem in load(places).problems} >= {"$.servers[0].warm"}
+    assert len(load(places).problems) == 2
+
+
 def test_the_same_server_twice_is_an_error_that_names_both_places(places):
     document = json.dumps({"version": 1, "servers": [{**SMALL, "tenant": "default"}]})
     write_text(places.servers_d / "time.json", document)
@@ -227,7 +235,10 @@ def test_a_disabled_server_is_checked_as_well_and_told_apart(places):
         ('{"version": 1,\n "servers": [}', "line 2, column 14"),
         ("", "line 1, column 1"),
         ('{"version": 1, "version": 1}', "$.version"),
-        ('{"version": 1, "servers": [{"env": {"A": "1", "A": "2"}}]}', "$.servers[0].env.A"),
+        (
+            '{"version": 1, "servers": [{"name": "a", "command": ["a"], "env": {"A": "1", "A": "2"}}]}',
+            "$.servers[0].env.A",
+        ),
         ("[1]", "$"),
         ('{"version": NaN}', "$"),
         ('{"version": 1, "servers": [{"name": "\\ud800"}]}', "$.servers[0].name"),

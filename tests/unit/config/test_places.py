@@ -1,3 +1,4 @@
+import pwd
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.headers import header_file, read_token, remove_header, write_header
 from autobot_mcp_bridge.config.places import Places, resolve_places
+from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import parse_instance
 
 
@@ -31,6 +33,18 @@ def test_without_a_runtime_directory_the_state_directory_has_one():
     places = resolve_places(environ={"HOME": "/h"}, uid=1000)
 
     assert places.runtime_dir == Path("/h/.local/state/mcp-bridge/run")
+
+
+def test_without_home_the_users_own_entry_counts():
+    home = pwd.getpwuid(65534).pw_dir
+
+    assert resolve_places(environ={}, uid=65534).config_dir == Path(home, ".config/mcp-bridge")
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
+def test_without_any_home_it_says_what_to_give(environ):
+    with pytest.raises(UsageError, match="--config-dir"):
+        resolve_places(environ=environ, uid=4_242_424)
 
 
 def test_an_argument_wins_over_the_environment_and_the_environment_over_the_default():
