@@ -260,15 +260,16 @@ async def test_a_configuration_that_is_deleted_whole_stays_in_force_and_is_told(
 
 
 async def test_a_new_token_does_not_start_a_failed_install_again():
-    missing = {"name": "files", "command": ["npx", "-y", "@autobot-mcp-bridge/no-such-package"]}
-    async with Bridge([missing, GOOD]) as bridge:
+    missing = {"name": "files", "command": ["uvx", "no-such-thing@1.0.0"]}
+    nowhere = "http://127.0.0.1:1/simple"
+    env = {"UV_DEFAULT_INDEX": nowhere, "PIP_INDEX_URL": nowhere, "UV_HTTP_RETRIES": "0"}
+    async with Bridge([missing, GOOD], env={**env, "PIP_RETRIES": "0"}) as bridge:
         await bridge.in_state("files", "install_failed", within=60)
         bridge.write(bridge.servers, defaults={"warm": False})
         await eventually(lambda: loaded(bridge, 2))
-        assert bridge.log().count("installing @autobot-mcp-bridge/no-such-package") == 1
+        assert bridge.log().count("installing no-such-thing==1.0.0 (pypi) …\n") == 1
         await bridge.reload()
-        await bridge.in_state("files", "install_failed", within=60)
-        assert bridge.log().count("not installed: @autobot-mcp-bridge/no-such-package") == 2
+        await eventually(lambda: bridge.log().count("not installed: no-such-thing") == 2, within=60)
 
 
 async def loaded(bridge, times):
