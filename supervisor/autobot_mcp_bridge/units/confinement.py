@@ -1,0 +1,162 @@
+"""What a server's sandbox is made of, and what it cannot be yet: pure, from spec and command."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from autobot_mcp_bridge.config.places import PRODUCT
+from autobot_mcp_bridge.config.problem import Loc
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units import escape
+
+PROFILES = ("strict", "python", "node")
+# Programs whose compiler writes code at run time: V8 aborts under MemoryDenyWriteExecute=.
+_NODE = frozenset({"node", "nodejs", "npx", "npm"})
+HOMES = ("/home", "/root", "/run/user")
+_PRIVATE = (*HOMES, "/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - places to keep out of
+_KERNEL = ("/proc", "/sys", "/dev")
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+# The kernel takes 2 MiB with the usual stack (execve(2)), and the launcher's own words come too.
+MOST_TOGETHER = 1 << 20
+# The launcher's own words stand on that line, too.
+MOST_LINE = escape.MOST_LINE - 4096
+PREFIX = "MCP_BRIDGE_ENV_"  # as in templates/launch.py
+
+Refusal = tuple[Loc, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Where things lie on this host.
+
+    Attributes:
+        state, cache: the roots of StateDirectory= and CacheDirectory= (systemd.exec(5)).
+        packages: the store of installed packages, whose files may be executed.
+        credentials: the directory with one file for each credential.
+    """
+
+    python: str = "/usr/bin/python3"
+    launcher: str = "/usr/lib/mcp-bridge/launch.py"
+    state: str = "/var/lib"
+    cache: str = "/var/cache"
+    packages: str = "/var/lib/mcp-bridge/packages"
+    credentials: str = "/etc/credstore"
+
+
+def directory(spec: ServerSpec) -> str:
+    """The server's own, below the roots of state and cache."""
+    return str(PurePosixPath(PRODUCT) / spec.id.directory)
+
+
+def compiles(spec: ServerSpec, command: Command) -> bool:
+    """Whether the server may make code at run time: by its profile, else by its command."""
+    if spec.profile is not None:
+        return spec.profile == "node"
+    programs = {posixpath.basename(words[0]) for words in (command.argv, spec.command) if words}
+    return not _NODE.isdisjoint(programs)
+
+
+def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str, str]:
+    """The variables that the unit lists for the server; a later one wins over an earlier."""
+    return {
+        # A node or python of its own finds its siblings.
+        "PATH": f"{posixpath.dirname(command.argv[0])}:{_SYSTEM_PATH}",
+        "HOME": f"{facts.state}/{directory(spec)}",
+        "XDG_CACHE_HOME": f"{facts.cache}/{directory(spec)}",
+        # A python server would otherwise keep its answers in a block buffer.
+        "PYTHONUNBUFFERED": "1",
+        "MCP_INSTANCE": spec.instance,
+        **command.env,
+        **spec.env,
+    }
+
+
+def refusals(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refusal]:
+    """Each thing that no unit can carry or keep: place and clause, without any value."""
+    yield from _unbuilt(spec)
+    yield from _strings(spec, command, facts)
+    shared = (*spec.paths.read, *spec.paths.write)
+    if (place := hidden(command.argv[0], shared)) is not None:
+        clause = f"the sandbox hides {place}; install the program elsewhere, or name it in paths"
+        yield ("command", 0), clause
+    # A private /tmp is there, if empty; a home is not.
+    if spec.cwd is not None and (place := hidden(spec.cwd, shared)) in HOMES:
+        yield ("cwd",), f"the sandbox hides {place}; name the directory in paths"
+    yield from _paths(spec, facts)
+    for name in spec.credentials.keys() & spec.env.keys():
+        yield ("credentials", name), "stands in env, too"
+
+
+def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
+    if spec.profile is not None and spec.profile not in PROFILES:
+        yield ("profile",), f"{spec.profile} is not built yet; allowed is {', '.join(PROFILES)}"
+    if spec.network.mode != "none":
+        yield ("network", "mode"), f"{spec.network.mode} is not built yet; allowed is none"
+    if spec.sessions != "shared":
+        yield ("sessions",), f"{spec.sessions} is not built yet; allowed is shared"
+    for key in ("run_as", "url", "max_exposure"):
+        if getattr(spec, key) is not None:
+            yield (key,), "not built yet for a unit; leave it out"
+
+
+def _strings(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refusal]:
+    words, size = [], 0
+    for index, text in enumerate(command.argv):
+        try:
+            if index == 0:
+                escape.path(text)
+            words.append(escape.word(text))
+            size += len(text.encode()) + 1
+        except ValueError as error:
+            yield ("command", index), str(error)
+    if sum(len(word.encode()) + 1 for word in words) > MOST_LINE:
+        yield ("command",), f"allowed are at most {MOST_LINE} bytes, as written in a unit"
+    for name, text in environment(spec, command, facts).items():
+        try:
+            escape.assignment(PREFIX + name, text)
+            size += len(text.encode()) + len(PREFIX + name) + 2
+        except ValueError as error:
+            yield ("env", name), str(error)
+    if size > MOST_TOGETHER:
+        yield (), f"command and env together: allowed are at most {MOST_TOGETHER} bytes"
+
+
+def _paths(spec: ServerSpec, facts: Facts) -> Iterator[Refusal]:
+    own = [f"{root}/{name}" for root in (facts.state, facts.cache) for name in (PRODUCT, "private")]
+    taken = (*own, f"/run/{PRODUCT}", *_KERNEL)
+    seen = set()
+    for key in ("read", "write"):
+        for index, text in enumerate(getattr(spec.paths, key)):
+            try:
+                escape.bound(text)
+            except ValueError as error:
+                yield ("paths", key, index), str(error)
+                continue
+            met = [other for other in taken if _within(text, other) or _within(other, text)]
+            if met:
+                yield ("paths", key, index), f"{met[0]} cannot be shared"
+            if text in seen:
+                yield ("paths", key, index), "stands there twice"
+            seen.add(text)
+    if spec.cwd is not None:
+        try:
+            escape.value(spec.cwd)
+        except ValueError as error:
+            yield ("cwd",), str(error)
+
+
+def hidden(program: str, shared: tuple[str, ...]) -> str | None:
+    """The directory that keeps the program out of the sandbox's sight, if one does."""
+    if any(_within(program, path) for path in shared):
+        return None
+    return next((place for place in _PRIVATE if _within(program, place)), None)
+
+
+def _within(path: str, other: str) -> bool:
+    return PurePosixPath(path).is_relative_to(other)
+
+
+def below_homes(paths: tuple[str, ...]) -> bool:
+    return any(_within(path, home) or _within(home, path) for path in paths for home in HOMES)

@@ -1,0 +1,90 @@
+"""A server's drop-in: the only module that knows Jinja2, and the only one that writes a unit.
+
+Every value passes one of the functions of escape.py; none can become a directive of its own.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+from autobot_mcp_bridge.config.problem import json_path
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.errors import UsageError
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units import confinement, escape
+from autobot_mcp_bridge.units.confinement import PREFIX, Facts
+
+# systemd's `:` keeps `$` in the words as it is (systemd.service(5), "Command lines").
+LITERAL = ":"
+DROP_IN = "50-mcp-bridge.conf"
+TEMPLATES = "_templates"  # a symlink in a checkout, a copy in a wheel
+
+
+def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> str:
+    """The text of autobot-mcp-bridge@INSTANCE.service.d/50-mcp-bridge.conf.
+
+    Raises:
+        UsageError: a value that no unit can carry, or a setting that is not built yet; all of them
+            with their places, none with its value.
+    """
+    facts = facts or Facts()
+    found = [
+        f"{json_path(loc)}: {clause}" for loc, clause in confinement.refusals(spec, command, facts)
+    ]
+    if found:
+        raise UsageError(f"{spec.instance}: {'; '.join(found)}")
+    own = confinement.directory(spec)
+    home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
+    shared = (*spec.paths.read, *spec.paths.write)
+    launcher = (facts.python, "-I", "-S", facts.launcher)
+    return _template().render(
+        spec=spec,
+        user=spec.id.unit_user,
+        directory=own,
+        home=home,
+        working_directory=spec.cwd or home,
+        start=LITERAL + " ".join((*launcher, *map(escape.word, command.argv))),
+        variables={PREFIX + name: text for name, text in _variables(spec, command, facts)},
+        compiles=confinement.compiles(spec, command),
+        not_executable=(home, cache_home, *shared),
+        # The program that the administrator has named, wherever it lies, and no other there.
+        executable=(facts.packages, command.argv[0]),
+        protect_home="tmpfs" if confinement.below_homes(shared) else "yes",
+        credentials={name: f"{facts.credentials}/{file}" for name, file in _secrets(spec)},
+    )
+
+
+def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[str, str]]:
+    return sorted(confinement.environment(spec, command, facts).items())
+
+
+def _secrets(spec: ServerSpec) -> list[tuple[str, str]]:
+    return sorted(spec.credentials.items())
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = files("autobot_mcp_bridge").joinpath(TEMPLATES, f"{DROP_IN}.j2")
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - no HTML; every value passes a filter of escape.py
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_one_line,
+    )
+    environment.filters |= {"path": escape.path, "bound": escape.bound, "value": escape.value}
+    environment.globals["assignment"] = escape.assignment
+    return environment.from_string(source.read_text(encoding="utf-8"))
+
+
+def _one_line(value: object) -> object:
+    """The last gate: whatever a template forgets, no value begins a line.
+
+    Raises:
+        ValueError: it would.
+    """
+    if isinstance(value, str) and ("\n" in value or "\r" in value):
+        raise ValueError("a value with a line break cannot stand in a unit")
+    return value

@@ -1,0 +1,37 @@
+"""The files that are the same on every host, and where they belong: pure."""
+
+_UNITS = "usr/lib/systemd/system"
+_UNIT_FILES = (
+    "autobot-mcp-bridge@.service",
+    "autobot-mcp-bridge@.socket",
+    "autobot-mcp-bridge.target",
+    "mcpbridge.slice",
+    "mcp-bridge-proxy.service",
+    "mcp-bridge-proxy.socket",
+    "mcp-bridge-control.socket",
+    "mcp-bridge-apply.service",
+    "mcp-bridge-apply.path",
+)
+# Enabled and started when everything is in place.
+ENABLED = (
+    "autobot-mcp-bridge.target",
+    "mcp-bridge-proxy.socket",
+    "mcp-bridge-control.socket",
+    "mcp-bridge-proxy.service",
+    "mcp-bridge-apply.path",
+)
+
+# Name among the templates to its place below the root directory.
+FILES = {
+    **{name: f"{_UNITS}/{name}" for name in _UNIT_FILES},
+    "launch.py": "usr/lib/mcp-bridge/launch.py",
+    "ended.py": "usr/lib/mcp-bridge/ended.py",
+    "sysusers.conf": "usr/lib/sysusers.d/mcp-bridge.conf",
+    "tmpfiles.conf": "usr/lib/tmpfiles.d/mcp-bridge.conf",
+    "polkit.rules": "usr/share/polkit-1/rules.d/50-mcp-bridge.rules",
+}
+# Symlink to what it says. systemctl and drop-ins work under both names; the journal and the bus
+# know the real one only.
+ALIASES = {
+    f"{_UNITS}/mcp-bridge@.{kind}": f"autobot-mcp-bridge@.{kind}" for kind in ("service", "socket")
+}

@@ -1,0 +1,112 @@
+"""The project's unit files in a container of the lab, and instances made from definitions."""
+
+import shlex
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units import render, static
+from lab.containers import Container
+from rules.tree import ROOT
+from support.handed import Handed, connect, take
+from support.waiting import WITHIN
+
+SERVERS = "/opt/mcp-servers"  # where the fakes of tests/servers lie inside
+_UNITS = "/etc/systemd/system"
+
+
+def install(container: Container) -> None:
+    """Lay the static files as an installation does, and make the user and the directories."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        for source, place in static.FILES.items():
+            _write(root / place, (ROOT / "templates" / source).read_text(encoding="utf-8"))
+        for link, target in static.ALIASES.items():
+            (root / link).symlink_to(target)
+        # Not the root itself: its mode would become that of the container's.
+        container.copy(root / "usr", "/usr")
+    container.copy(ROOT / "tests" / "servers", SERVERS)
+    container.check("systemd-sysusers")
+    container.check("systemd-tmpfiles", "--create", "--prefix=/run/mcp-bridge")
+    container.check("systemctl", "daemon-reload")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    for made in (path.parent, *path.parent.parents):
+        if made.name in {"usr", "lib", "systemd", "system", "mcp-bridge"}:
+            made.chmod(0o755)
+    path.chmod(0o644)
+
+
+class Instance:
+    """One server's units, in a container."""
+
+    def __init__(self, container: Container, spec: ServerSpec) -> None:
+        self.container = container
+        self.name = spec.instance
+        self.service = f"autobot-mcp-bridge@{spec.instance}.service"
+        self.socket = f"autobot-mcp-bridge@{spec.instance}.socket"
+
+    def path(self, inside: str) -> Path:
+        """Where a path of the container is, seen from here."""
+        return Path(f"/proc/{self.container.state().leader}/root{inside}")
+
+    def connect(self) -> socket.socket:
+        return connect(self.path(f"/run/mcp-bridge/{self.name}.sock"))
+
+    def start(self) -> Handed:
+        """Start the server as the proxy does: by connecting.
+
+        Raises:
+            EOFError: the connection ended without a hello.
+        """
+        return take(self.connect())
+
+
+def spec_of(name: str, *command: str, **keys: object) -> ServerSpec:
+    return ServerSpec.model_validate({"name": name, "command": command or ("/bin/cat",), **keys})
+
+
+@contextmanager
+def instances(
+    container: Container, specs: Iterable[ServerSpec], extra: str = ""
+) -> Iterator[list[Instance]]:
+    """Instances whose sockets listen; at the end nothing of them is left.
+
+    `extra` becomes an administrator's drop-in of each.
+    """
+    made = [Instance(container, spec) for spec in specs]
+    folders = [f"{_UNITS}/{one.service}.d" for one in made]
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        for spec, one in zip(specs, made, strict=True):
+            folder = root / f"{one.service}.d"
+            text = render.drop_in(spec, Command(spec.command))
+            _write(folder / render.DROP_IN, text)
+            _write(folder / "90-test.conf", extra)
+            folder.chmod(0o755)
+        container.copy(root, _UNITS)
+    container.check("systemctl", "daemon-reload")
+    sockets = [one.socket for one in made]
+    try:
+        container.check("systemctl", "start", *sockets)
+        yield made
+    finally:
+        words = ["systemctl stop --", *map(shlex.quote, sockets)]
+        words += [";", "systemctl reset-failed --", *(shlex.quote(one.service) for one in made)]
+        words += map(shlex.quote, sockets)
+        words += [";", "rm -rf --", *map(shlex.quote, folders)]
+        container.run("sh", "-c", " ".join(words), timeout=6 * WITHIN)
+
+
+@contextmanager
+def instance(container: Container, spec: ServerSpec, extra: str = "") -> Iterator[Instance]:
+    with instances(container, [spec], extra) as (one,):
+        yield one

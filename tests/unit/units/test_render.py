@@ -1,0 +1,194 @@
+"""A drop-in's text: whole, without a directive that a value has made, or refused with all reasons."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.errors import UsageError
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units import render
+from autobot_mcp_bridge.units.render import drop_in
+
+KNOWN = (
+    *("User", "StateDirectory", "CacheDirectory", "WorkingDirectory", "SupplementaryGroups"),
+    *("ExecStart", "Environment", "LoadCredential", "MemoryMax", "CPUQuota", "TasksMax"),
+    *("LimitNOFILE", "MemoryDenyWriteExecute", "ProtectHome", "NoExecPaths", "ExecPaths"),
+    *("BindReadOnlyPaths", "BindPaths"),
+)
+LINE = re.compile(rf"#.*|\[Service\]|({'|'.join(KNOWN)})=.*|")
+TEXT = st.text(
+    st.characters(max_codepoint=0x17F, exclude_characters="\0\n")
+    | st.sampled_from("\\\"'%$;\r\t\x85\u2028\u2029\ufffe"),
+    max_size=20,
+)
+
+
+def spec(**keys):
+    return ServerSpec.model_validate({"name": "files", "command": ["/usr/bin/thing"], **keys})
+
+
+def lines(definition, argv=("/usr/bin/thing",), **env):
+    return drop_in(definition, Command(argv, env)).splitlines()
+
+
+def values(text, name):
+    return [line.partition("=")[2] for line in text if line.startswith(f"{name}=")]
+
+
+@given(st.lists(TEXT, max_size=4), st.dictionaries(st.just("A") | st.just("B"), TEXT), TEXT)
+def test_no_value_becomes_a_directive(words, variables, folder):
+    plain = lines(spec(env=dict.fromkeys(variables, "")))
+    definition = spec(env=variables, paths={"read": [f"/srv/{folder}"]}, cwd=f"/srv/{folder}")
+    try:
+        text = drop_in(definition, Command(["/usr/bin/thing", *words]))
+    except UsageError:
+        return
+    # splitlines() knows line ends that systemd does not; those are no ends here.
+    found = text.split("\n")[:-1]
+
+    assert all(LINE.fullmatch(line) for line in found), found
+    assert len(found) == len(plain) + len(("NoExecPaths", "BindReadOnlyPaths"))
+
+
+def test_a_drop_in_names_user_directories_and_limits():
+    found = lines(
+        spec(
+            tenant="acme",
+            project="web",
+            limits={"memory": "64M", "cpu": "150%", "tasks": 40, "open_files": 2048},
+            groups=["acme"],
+            credentials={"TOKEN": "github-acme"},
+        )
+    )
+
+    for wanted in (
+        "StateDirectory=mcp-bridge/acme/web/files",
+        "CacheDirectory=mcp-bridge/acme/web/files",
+        "WorkingDirectory=/var/lib/mcp-bridge/acme/web/files",
+        "MemoryMax=67108864",
+        "CPUQuota=150%",
+        "TasksMax=40",
+        "LimitNOFILE=2048",
+        "SupplementaryGroups=acme",
+        "LoadCredential=TOKEN:/etc/credstore/github-acme",
+        'NoExecPaths="/var/lib/mcp-bridge/acme/web/files"',
+        'NoExecPaths="/var/cache/mcp-bridge/acme/web/files"',
+    ):
+        assert wanted in found
+    assert re.fullmatch(r"mb-[a-z2-7]{16}", *values(found, "User"))
+    assert values(found, "ExecStart") == [
+        "",
+        ':/usr/bin/python3 -I -S /usr/lib/mcp-bridge/launch.py "/usr/bin/thing"',
+    ]
+
+
+def test_the_definition_s_variables_win_over_the_command_s_and_those_over_ours():
+    found = values(lines(spec(env={"A": "own"}), A="command", PATH="/node"), "Environment")
+
+    assert '"MCP_BRIDGE_ENV_A=own"' in found
+    assert '"MCP_BRIDGE_ENV_PATH=/node"' in found
+    assert '"MCP_BRIDGE_ENV_HOME=/var/lib/mcp-bridge/default/-/files"' in found
+
+
+@pytest.mark.parametrize(
+    ("profile", "command", "argv", "denied"),
+    [
+        (None, "uvx", "/usr/bin/python3", "yes"),
+        (None, "node", "/usr/bin/node", "no"),
+        (None, "npx", "/opt/node/bin/node", "no"),
+        (None, "/usr/bin/thing", "/usr/bin/thing", "yes"),
+        ("node", "/usr/bin/thing", "/usr/bin/thing", "no"),
+        ("python", "node", "/usr/bin/node", "yes"),
+        ("strict", "node", "/usr/bin/node", "yes"),
+    ],
+)
+def test_only_a_compiling_server_may_make_code(profile, command, argv, denied):
+    found = lines(spec(profile=profile, command=[command]), [argv])
+
+    assert values(found, "MemoryDenyWriteExecute") == [denied]
+
+
+def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
+    paths = {"read": ["/srv/a b"], "write": ["/srv/w"]}
+    found = lines(spec(paths=paths))
+    at_home = lines(spec(paths={"read": ["/home/alice/docs"]}))
+
+    assert values(found, "BindReadOnlyPaths") == ['"/srv/a b"']
+    assert values(found, "BindPaths") == ['"/srv/w"']
+    assert {'"/srv/a b"', '"/srv/w"'} < {*values(found, "NoExecPaths")}
+    assert values(found, "ProtectHome") == ["yes"]
+    assert values(at_home, "ProtectHome") == ["tmpfs"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "clause"),
+    [
+        ({"profile": "npx"}, r"\$\.profile: npx is not built yet; allowed is strict, python, node"),
+        ({"profile": "browser"}, r"\$\.profile"),
+        ({"network": {"mode": "internet"}}, r"\$\.network\.mode: internet is not built yet"),
+        ({"sessions": "isolated"}, r"\$\.sessions"),
+        ({"run_as": "alice"}, r"\$\.run_as"),
+        ({"url": "http://localhost/"}, r"\$\.url"),
+        ({"env": {"A": "se\ufffecret"}}, r"\$\.env\.A: a surrogate or noncharacter"),
+        ({"env": {"A": "x" * 140_000}}, r"\$\.env\.A: allowed are at most 131071 bytes"),
+        ({"env": {"A": "a"}, "credentials": {"A": "b"}}, r"\$\.credentials\.A: stands in env"),
+        ({"paths": {"read": ["/srv/../etc"]}}, r"\$\.paths\.read\[0\]: allowed is an absolute"),
+        ({"paths": {"write": ["/srv/a:b"]}}, r"\$\.paths\.write\[0\]: a path with a colon"),
+        ({"paths": {"write": ["/"]}}, r"\$\.paths\.write\[0\]: \S+ cannot be shared"),
+        ({"paths": {"read": ["/var/lib/mcp-bridge/x"]}}, "cannot be shared"),
+        ({"paths": {"read": ["/var/lib/private"]}}, "cannot be shared"),
+        ({"paths": {"read": ["/run/mcp-bridge"]}}, "cannot be shared"),
+        ({"paths": {"read": ["/proc/1"]}}, "cannot be shared"),
+        ({"paths": {"read": ["/srv"], "write": ["/srv"]}}, "stands there twice"),
+        ({"cwd": "/home/alice"}, r"\$\.cwd: the sandbox hides /home; name the directory"),
+        ({"cwd": "/srv/a "}, r"\$\.cwd: a path that ends in a blank"),
+    ],
+)
+def test_what_a_unit_cannot_carry_or_keep_is_refused_with_its_place(keys, clause):
+    with pytest.raises(UsageError, match=f"files: .*{clause}") as refused:
+        lines(spec(**keys))
+
+    assert "secret" not in str(refused.value) and len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("argv", [("/usr/bin/a", "\0"), ("/usr/bin/a", "\ud800"), ("relative",)])
+def test_a_word_that_no_unit_can_carry_is_refused(argv):
+    with pytest.raises(UsageError, match=r"\$\.command\[\d\]"):
+        lines(spec(), argv)
+
+
+def test_more_than_a_line_of_a_unit_or_a_start_can_hold_is_refused():
+    with pytest.raises(UsageError, match=r"\$\.command: allowed are at most"):
+        lines(spec(), ("/usr/bin/a", *["\x01" * 100_000] * 3))
+    with pytest.raises(UsageError, match="command and env together"):
+        lines(spec(env={f"A{n}": "x" * 100_000 for n in range(11)}))
+
+
+@pytest.mark.parametrize("program", ["/home/alice/server", "/root/x", "/tmp/x"])
+def test_a_program_that_the_sandbox_hides_is_refused_unless_its_place_is_shared(program):
+    with pytest.raises(UsageError, match=r"the sandbox hides /\w+"):
+        lines(spec(), (program,))
+    shared = lines(spec(paths={"read": [program.rpartition("/")[0]]}), (program,))
+    assert f'"-{program}"' in values(shared, "ExecPaths")
+
+
+def test_a_working_directory_may_be_shared_or_in_the_private_tmp():
+    shared = {"paths": {"write": ["/home/alice"]}, "cwd": "/home/alice/work"}
+
+    assert values(lines(spec(**shared)), "WorkingDirectory") == ["/home/alice/work"]
+    assert values(lines(spec(cwd="/tmp")), "WorkingDirectory") == ["/tmp"]
+
+
+def test_all_reasons_are_told_at_once():
+    with pytest.raises(UsageError) as refused:
+        lines(spec(profile="npx", network={"mode": "list"}, cwd="/a//b"))
+
+    assert str(refused.value).count("$.") == 3
+
+
+def test_a_template_s_forgotten_filter_still_makes_no_line():
+    with pytest.raises(ValueError, match="line break"):
+        render._one_line("a\nExecStartPre=+/bin/sh")
