@@ -5,6 +5,7 @@ test fails with CI=true, and is reported as not run, with the reason, on a devel
 the end of the run lists every reason with its tests.
 """
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -81,8 +82,20 @@ def _npm_registry() -> None:
         raise MissingError("the npm registry: npm cannot read from it")
 
 
+def _module(name: str) -> Callable[[], object]:
+    def find() -> object:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError:
+            raise MissingError(f"the library {name}: it is not installed") from None
+
+    return find
+
+
 PROVIDERS: dict[str, Callable[[], object]] = {
     "clients": _clients,
+    "dbus_fast": _module("dbus_fast"),
+    "dbus_next": _module("dbus_next"),
     "lab": _lab,
     "node22": _node22,
     "npm": _npm,

@@ -27,6 +27,8 @@ class Cause(Enum):
     DISABLED = ("disabled", 503, UNAVAILABLE)
     STOPPED = ("stopped_by_operator", 503, UNAVAILABLE)
     BREAKER_OPEN = ("breaker_open", 503, UNAVAILABLE)
+    MASKED = ("masked", 503, UNAVAILABLE)
+    NO_UNIT = ("no_unit", 503, UNAVAILABLE)
     QUEUE_FULL = ("queue_full", 503, UNAVAILABLE)
     TOO_MANY_SESSIONS = ("too_many_sessions", 503, UNAVAILABLE)
     SHUTTING_DOWN = ("shutting_down", 503, UNAVAILABLE)
