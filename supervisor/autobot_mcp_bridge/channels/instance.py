@@ -13,27 +13,23 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from autobot_mcp_bridge import __version__
-from autobot_mcp_bridge.channels import jsonrpc
-from autobot_mcp_bridge.channels.channel import Call, Channel
+from autobot_mcp_bridge.channels.channel import Channel
+from autobot_mcp_bridge.channels.hello import say_hello
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.model.versions import HANDSHAKE, LATEST_HANDSHAKE
 from autobot_mcp_bridge.runtimes.base import Command, Process, Runtime, StartError
 from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
 
 # How long the end of stdout waits for the end of the process, which tells the cause.
-DEATH_WAIT = 0.3
+DEATH_WAIT = 0.5
 # So many deadlines in a row without any answer make a server unresponsive (DESIGN section 7).
 MAX_SILENT_DEADLINES = 3
 # Restoring sessions in a new process must not hold up its first call for longer.
 RESTORE_TIMEOUT = 5.0
 # A warm server that keeps crashing is started again after at least so long.
 WARM_PAUSE = 1.0
-# So much of what a server says of itself is quoted in an error.
-QUOTED = 200
 # While a restart waits for open calls to end, they are looked at so often.
 DRAIN_POLL = 0.1
 
@@ -169,6 +165,11 @@ class Instance:
         self._stopped = False
         self._want()
 
+    def allow(self) -> None:
+        """Let it run again, when somebody calls."""
+        self._stopped = False
+        self._attention.set()
+
     def _want(self) -> None:
         """Have it started although no call waits for it."""
         self._waiters.add(self._loop.create_future())
@@ -258,9 +259,7 @@ class Instance:
         try:
             command = self._commands(spec)
         except CallError as error:
-            self._fail_waiters(error)
-            if spec.warm:
-                await self._pause(WARM_PAUSE)
+            await self._refused(error)
             return
         if not self.breaker.may_start(self._loop.time()):
             self._fail_waiters(self._broken())
@@ -272,6 +271,9 @@ class Instance:
             process = self.process = await self._runtime.start(spec, command)
         except StartError as error:
             self._crashed(error.death, ready=False)
+            return
+        except CallError as error:
+            await self._refused(error)
             return
         channel = await Channel.open(
             process,
@@ -286,6 +288,12 @@ class Instance:
             self._channel = None
             channel.close()
             self.process = None
+
+    async def _refused(self, error: CallError) -> None:
+        """It may not be started, which is no crash."""
+        self._fail_waiters(error)
+        if self.spec.warm:
+            await self._pause(WARM_PAUSE)
 
     async def _through(self, channel: Channel) -> None:
         """Initialize, serve and end one process."""
@@ -321,7 +329,7 @@ class Instance:
         timeout = self.spec.timeouts.start
         try:
             async with asyncio.timeout(timeout):
-                hello = await self._unless_ended(channel, self._say_hello(channel))
+                hello = await self._unless_ended(channel, say_hello(channel, timeout))
                 if hello is None:
                     return await self._death_of(channel)
         except TimeoutError:
@@ -342,38 +350,6 @@ class Instance:
         except (TimeoutError, CallError):
             log.warning("%s: sessions could not be restored in time", self.spec.instance)
         return None if channel.usable else await self._death_of(channel)
-
-    async def _say_hello(self, channel: Channel) -> dict[str, Any]:
-        params = {
-            "protocolVersion": LATEST_HANDSHAKE,
-            "capabilities": {},
-            "clientInfo": {"name": "autobot-mcp-bridge", "version": __version__},
-        }
-        message = {"jsonrpc": "2.0", "method": "initialize", "params": params}
-        # The deadline of the call lies behind that of the start, which decides.
-        call: Call = channel.request(message, self.spec.timeouts.start * 2)
-        answer = await call.result()
-        body = answer.parsed()
-        if answer.is_error:
-            said = channel.process.redact(str(body["error"].get("message"))[:QUOTED])
-            raise CallError(Cause.START_FAILED, f"it refused initialize: {said}")
-        result: dict[str, Any] = body["result"]
-        version = result.get("protocolVersion")
-        if version not in HANDSHAKE:
-            said = channel.process.redact(str(version)[:QUOTED])
-            raise CallError(
-                Cause.START_FAILED,
-                f"it speaks protocol version {said!r}; known are {', '.join(HANDSHAKE)}",
-            )
-        if not isinstance(result.setdefault("capabilities", {}), dict):
-            raise CallError(Cause.START_FAILED, "its capabilities are no object")
-        try:
-            jsonrpc.dumps(result)
-        except ValueError as error:
-            raise CallError(
-                Cause.START_FAILED, f"its initialize result cannot be passed on: {error}"
-            ) from None
-        return result
 
     async def _unless_ended(self, channel: Channel, doing: Coroutine[Any, Any, T]) -> T | None:
         """Await something that the process must do; None when it ended before."""
@@ -441,6 +417,9 @@ class Instance:
     def _crashed(self, death: Death, *, ready: bool, channel: Channel | None = None) -> None:
         """Book an end that nobody asked for and tell everybody who waits."""
         self.last_death = death
+        if death.asked:
+            self._ended_by_others(channel)
+            return
         open_calls = len(channel.pending) if channel is not None else 0
         if ready and death.clean and not open_calls:
             return
@@ -456,6 +435,13 @@ class Instance:
             channel.fail(error)
         if not ready:
             self._fail_waiters(error)
+
+    def _ended_by_others(self, channel: Channel | None) -> None:
+        """An operator's stop or restart is no crash, whatever it interrupted."""
+        error = CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped by the operator")
+        if channel is not None:
+            channel.fail(error)
+        self._fail_waiters(error)
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, set()

@@ -14,6 +14,7 @@ from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 # Command: its module in this package, and its line in --help.
 COMMANDS = {
     "serve": ("serve", "run the proxy and its servers in the foreground"),
+    "apply": ("apply", "put servers.json to use with systemd"),
     "demo": ("demo", "be a small MCP server on stdin and stdout, for first steps"),
     "fetch": ("fetch", "install the packages of the configured servers"),
     "check": ("check", "report every mistake in the configuration"),

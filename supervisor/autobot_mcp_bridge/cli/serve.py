@@ -20,12 +20,15 @@ from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.source import AcceptedFile
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.server import Listening, listening
+from autobot_mcp_bridge.proxy.service import Notifier, given_sockets
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
+from autobot_mcp_bridge.units.applied import Applied
 from autobot_mcp_bridge.units.packages import Packages
 
 NOT_A_SANDBOX = (
@@ -51,12 +54,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="FILE",
         help="example calls (JSON: server, tool, arguments) to print once a server is ready",
     )
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--systemd",
+        action="store_true",
+        help="serve what `mcp-bridge apply` has put to use: servers are units",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     places = places_of(args, adopt_running=False)
+    if args.systemd:
+        raise_open_files()
+        return run_loop(serve_units(places))
     loaded = load(places)
     if loaded.problems:
         for problem in loaded.problems:
@@ -73,14 +83,11 @@ def run(args: argparse.Namespace) -> int:
 
 async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
     """Serve until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = _until_signal()
     packages = Packages(places.packages, environ=dict(os.environ), progress=say)
     runtime = SubprocessRuntime(places.state_dir)
     bridge = Bridge(places, settings, runtime, packages)
-    loop.add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
     try:
         async with bridge, listening(bridge, settings) as where:
             announce(places, where)
@@ -95,6 +102,34 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
     finally:
         await packages.close()
     return 0
+
+
+async def serve_units(places: Places) -> int:
+    """Serve the accepted configuration until SIGTERM; the servers are units of systemd."""
+    from autobot_mcp_bridge.runtimes.systemd import SystemdRuntime  # noqa: PLC0415 - needs D-Bus
+
+    source = AcceptedFile(places)
+    loaded, _ = await asyncio.to_thread(source.read)
+    notifier, given = Notifier(), given_sockets()
+    stop = _until_signal()
+    runtime = SystemdRuntime(places.runtime_dir)
+    bridge = Bridge(places, loaded.host, runtime, Applied(source), source)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
+    async with bridge, listening(bridge, loaded.host, given) as where:
+        say(f"listening on {where.url}")
+        notifier.ready()
+        await stop.wait()
+        notifier.stopping()
+        log.info("stopping")
+        await bridge.close_servers()
+    return 0
+
+
+def _until_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 def announce(places: Places, where: Listening) -> None:

@@ -100,12 +100,18 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def private_directory(path: Path) -> None:
-    """Make the directory, 0700; its parents as the umask says."""
+def private_directory(path: Path) -> int:
+    """Make the directory, 0700; its parents as the umask says. The mode for a file in it.
+
+    One with the set-group-ID bit was made for its group to read (inode(7)), and stays so.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
-    if stat.S_IMODE(path.stat().st_mode) != 0o700:
-        path.chmod(0o700)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    allowed = 0o2750 if mode & stat.S_ISGID else 0o700
+    if mode != allowed:
+        path.chmod(allowed)
+    return 0o640 if mode & stat.S_ISGID else 0o600
 
 
 @contextlib.contextmanager

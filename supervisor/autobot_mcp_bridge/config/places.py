@@ -40,6 +40,11 @@ class Places:
         return self.config_dir / "host.toml"
 
     @property
+    def accepted(self) -> Path:
+        """What `mcp-bridge apply` has put to use last."""
+        return self.state_dir / "accepted.json"
+
+    @property
     def tokens_d(self) -> Path:
         """One file of token digests per server; the directory is 0700."""
         return self.state_dir / "tokens.d"

@@ -188,7 +188,7 @@ class TokenStore:
 
     def _edit(self, instance: str, change: _Change) -> None:
         path = self._path(instance)
-        private_directory(self._directory)
+        mode = private_directory(self._directory)
         with locked(self._directory):
             now = time.time()
             kept = [record for record in self._read(path) if record.counts(now)]
@@ -196,7 +196,7 @@ class TokenStore:
             if len(records) > MAX_TOKENS:
                 raise UsageError(f"{instance} has {MAX_TOKENS} tokens; revoke some first")
             document = {"version": VERSION, "tokens": [asdict(record) for record in records]}
-            replace_file(path, json.dumps(document, indent=1).encode() + b"\n", mode=0o600)
+            replace_file(path, json.dumps(document, indent=1).encode() + b"\n", mode)
 
 
 def _make(label: str, expires: float | None) -> tuple[str, TokenRecord]:

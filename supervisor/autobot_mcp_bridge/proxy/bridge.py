@@ -12,12 +12,12 @@ from typing import Protocol, Self
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
+from autobot_mcp_bridge.config.source import Files, Source
 from autobot_mcp_bridge.config.tokens import TokenStore
-from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.proxy.served import Served, index_tokens, state_of
-from autobot_mcp_bridge.runtimes.base import Command, Runtime
+from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
 
 # How often the configuration is looked at: a revocation counts within a second.
 POLL = 0.5
@@ -51,9 +51,15 @@ class Bridge:
     """The servers by URL path, kept in step with the configuration."""
 
     def __init__(
-        self, places: Places, settings: HostSettings, runtime: Runtime, packages: Packages
+        self,
+        places: Places,
+        settings: HostSettings,
+        runtime: Runtime,
+        packages: Packages,
+        source: Source | None = None,
     ) -> None:
         self.places = places
+        self._source = source or Files(places)
         self.settings = settings
         self.runtime = runtime
         self.packages = packages
@@ -106,7 +112,7 @@ class Bridge:
         Args:
             retry: try installs that have failed again although no command has changed.
         """
-        loaded, self._seen = await asyncio.to_thread(stable_read, self.places)
+        loaded, self._seen = await asyncio.to_thread(self._source.read)
         scan = await asyncio.to_thread(self._tokens.scan)
         problems = (*loaded.problems, *scan.problems)
         gone = bool(self.routes) and not loaded.found
@@ -151,7 +157,22 @@ class Bridge:
             log.info("%s: removed from the configuration", served.spec.instance)
             served.shared.sessions.end_where(lambda _session: True)
             served.instance.retire()
+        enabled = [served.spec.instance for served in routes.values() if served.spec.enabled]
+        self.runtime.watch(enabled, self._heard)
         self._warn(added)
+
+    def _heard(self, instance: str, news: News) -> None:
+        """What others did to a server's unit."""
+        served = self.find(instance)
+        if served is None:
+            return
+        match news:
+            case News.STOPPED:
+                served.instance.stop()
+            case News.STARTED:
+                served.instance.start()
+            case News.LISTENING:
+                served.instance.allow()
 
     def _warn(self, added: list[ServerSpec]) -> None:
         """Tell what the runtime cannot keep: a line for all servers of which the same is true."""
@@ -193,7 +214,7 @@ class Bridge:
             except TimeoutError:
                 pass
             try:
-                seen = await asyncio.to_thread(fingerprint, self.places)
+                seen = await asyncio.to_thread(self._source.fingerprint)
                 asked = self.reload_wanted.is_set()
                 if asked or seen != self._seen:
                     self.reload_wanted.clear()

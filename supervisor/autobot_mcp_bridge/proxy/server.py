@@ -4,7 +4,7 @@ import ipaddress
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.model.errors import UsageError
-from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.host import HostSettings, Listen, Operator
 from autobot_mcp_bridge.proxy import connections
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.endpoint import Endpoint
@@ -70,14 +70,22 @@ def front(bridge: Bridge, settings: HostSettings) -> connections.Handler:
 
 
 @asynccontextmanager
-async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Listening]:
+async def listening(
+    bridge: Bridge, settings: HostSettings, given: Mapping[str, socket.socket] | None = None
+) -> AsyncIterator[Listening]:
     """Serve until the block ends; then take no more requests and let the open ones end.
+
+    Args:
+        bridge: what is served.
+        settings: where, and within which bounds.
+        given: listening sockets from systemd; whatever is missing is made here.
 
     Raises:
         UsageError: the address may not be used without an explicit word.
         UnavailableError: it is taken.
     """
-    check_address(settings)
+    given = given or {}
+    check_address(settings, given)
     server = connections.Server(front(bridge, settings), settings.limits)
     main = web.ServerRunner(server, shutdown_timeout=SHUTDOWN)
     operator = web.AppRunner(operator_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
@@ -88,18 +96,27 @@ async def listening(bridge: Bridge, settings: HostSettings) -> AsyncIterator[Lis
         for runner in runners:
             await runner.setup()
             made.push_async_callback(runner.cleanup)
-        url = await _listen(main, settings.listen.address, settings.listen.port)
-        operator_url = await _listen(operator, settings.operator.address, settings.operator.port)
-        path = bridge.places.control_socket
-        listener = control_socket(path)
-        # Only ours: where another proxy runs, we have not come so far.
-        made.callback(path.unlink, missing_ok=True)
+        url = await _listen(main, settings.listen, given.get("http"))
+        operator_url = await _listen(operator, settings.operator, given.get("operator"))
+        listener = given.get("control")
+        if listener is None:
+            path = bridge.places.control_socket
+            listener = control_socket(path)
+            # Only ours: where another proxy runs, we have not come so far.
+            made.callback(path.unlink, missing_ok=True)
         await web.SockSite(control, listener).start()
         yield Listening(url, operator_url)
 
 
-def check_address(settings: HostSettings) -> None:
+def check_address(settings: HostSettings, given: Mapping[str, socket.socket]) -> None:
     """No listening beyond loopback without `listen.beyond_loopback` (A5)."""
+    for name, listener in given.items():
+        host = listener.getsockname()[0] if listener.family != socket.AF_UNIX else "localhost"
+        if not is_loopback(host) and not settings.listen.beyond_loopback:
+            raise UsageError(
+                f"systemd's socket {name} listens on {host}; say listen.beyond_loopback = true in "
+                "host.toml if that is meant"
+            )
     for name, address in (
         ("listen", settings.listen.address),
         ("operator", settings.operator.address),
@@ -121,12 +138,19 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-async def _listen(runner: web.BaseRunner, address: str, port: int) -> str:
-    site = web.TCPSite(runner, address, port, backlog=BACKLOG)
+async def _listen(
+    runner: web.BaseRunner, where: Listen | Operator, given: socket.socket | None
+) -> str:
+    site: web.BaseSite
+    if given is not None:
+        site = web.SockSite(runner, given, backlog=BACKLOG)
+    else:
+        site = web.TCPSite(runner, where.address, where.port, backlog=BACKLOG)
     try:
         await site.start()
     except OSError as error:
-        raise UnavailableError(f"cannot listen on {address}:{port}: {error.strerror}") from None
+        text = f"cannot listen on {where.address}:{where.port}: {error.strerror}"
+        raise UnavailableError(text) from None
     host, port, *_ = runner.addresses[0]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -1,13 +1,22 @@
 """The seam between a server's definition and its process."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Protocol
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.server import ServerSpec
 
-__all__ = ["Command", "Process", "Runtime", "StartError"]
+__all__ = ["Command", "News", "Process", "Runtime", "StartError"]
+
+
+class News(StrEnum):
+    """What others have done to a server: a person, or another program."""
+
+    STOPPED = "stopped"  # it is to stay so until it is started again
+    STARTED = "started"  # it runs, and waits for us
+    LISTENING = "listening"  # it may be started again
 
 
 class StartError(Exception):
@@ -64,7 +73,12 @@ class Runtime(Protocol):
 
         Raises:
             StartError: it could not be started. Nothing is left behind.
+            CallError: it may not be started now, which is no crash.
         """
+        ...
+
+    def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
+        """Tell what others do to exactly these from now on; the last call counts."""
         ...
 
     def unkept(self, spec: ServerSpec) -> list[str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.installer import install_package, package_command
+from autobot_mcp_bridge.units.installer import install_package
 from autobot_mcp_bridge.units.job import InstallError, Job
-from autobot_mcp_bridge.units.plain import plain_command
+from autobot_mcp_bridge.units.resolve import resolve
 from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Store
 
@@ -118,15 +118,9 @@ class Packages:
 
     def _look_at(self, argv: Argv) -> Command | _Failed | PackageSpec:
         try:
-            package = parse_command(argv)
-            if package is None:
-                return plain_command(argv, self._environ)
-            done = self._store.find(package)
-            return package if done is None else package_command(package, done)
-        except (ValueError, InstallError) as error:
+            return resolve(argv, self._store, self._environ)
+        except InstallError as error:
             return _Failed(str(error))
-        except OSError as error:
-            return _Failed(f"{error.filename or argv[0]}: {error.strerror}")
 
     def _begin(self, argv: Argv, package: PackageSpec) -> None:
         self._found.pop(argv, None)

@@ -6,13 +6,13 @@ import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
 
 from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.runtimes.base import Command
+from autobot_mcp_bridge.runtimes.base import Command, News
 from autobot_mcp_bridge.runtimes.subprocess import identity
 from autobot_mcp_bridge.runtimes.subprocess.environment import environment
 from autobot_mcp_bridge.runtimes.subprocess.identity import refused
@@ -71,6 +71,9 @@ class SubprocessRuntime:
         except asyncio.CancelledError:
             task.add_done_callback(_abandon)
             raise
+
+    def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
+        """Nobody else can start or stop a child of ours."""
 
     def unkept(self, spec: ServerSpec) -> list[str]:
         return unkept(spec)

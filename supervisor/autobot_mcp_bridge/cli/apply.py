@@ -1,0 +1,88 @@
+"""`mcp-bridge apply`: put servers.json to use with systemd; as root."""
+
+import argparse
+import difflib
+import os
+
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json
+from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
+from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.units.apply import Applier, has_systemd
+from autobot_mcp_bridge.units.plan import Plan
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "apply",
+        help="put servers.json to use with systemd",
+        epilog="A mistake in the files changes nothing: what was applied last stays in force.",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="say what would change, and change nothing"
+    )
+    parser.add_argument("--diff", action="store_true", help="show the changes of the units")
+    parser.add_argument(
+        "--purge", action="store_true", help="delete the files of removed servers, too"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    if not has_systemd():
+        raise UnavailableError("this host does not run systemd; `mcp-bridge serve` needs none")
+    if os.geteuid() != 0 and not args.check:
+        raise DeniedError("apply writes units; run it as root")
+    places = places_of(args, adopt_running=False)
+    applier = Applier(places, say=(lambda _line: None) if args.json else note, purge=args.purge)
+    there = applier.existing()
+    done = applier.plan()[0] if args.check else applier.apply()
+    if args.diff:
+        _show(done, there)
+    if args.json:
+        print_json(_as_data(done, there))
+        return 0
+    _summary(done, there, would=args.check)
+    return 0
+
+
+def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:
+    for word, instances in _changes(done, there).items():
+        for instance in instances:
+            print(f"{'would be ' if would else ''}{word}  {instance}")
+    for server in done.accepted.servers:
+        if server.state is not None:
+            print(f"{server.state.value.replace('_', ' ')}  {server.why}")
+    ready = sum(s.state is None and s.spec.enabled for s in done.accepted.servers)
+    waiting = sum(s.state is State.INSTALLING for s in done.accepted.servers)
+    failed = sum(s.state is State.INSTALL_FAILED for s in done.accepted.servers)
+    print(f"{ready} ready, {waiting} installing, {failed} failed")
+
+
+def _changes(done: Plan, there: dict[str, str]) -> dict[str, list[str]]:
+    """Against what was there before the first round: apply may need several."""
+    texts = done.texts
+    kept = {server.spec.instance for server in done.accepted.servers if server.spec.enabled}
+    return {
+        "added": sorted(texts.keys() - there.keys()),
+        "changed": sorted(
+            name for name in texts.keys() & there.keys() if texts[name] != there[name]
+        ),
+        "removed": sorted(there.keys() - kept),
+    }
+
+
+def _as_data(done: Plan, there: dict[str, str]) -> dict[str, object]:
+    servers = {
+        server.spec.instance: {"state": server.state or "ready", "why": server.why}
+        for server in done.accepted.servers
+        if server.spec.enabled
+    }
+    return {**_changes(done, there), "servers": servers}
+
+
+def _show(done: Plan, there: dict[str, str]) -> None:
+    for instances in _changes(done, there).values():
+        for name in instances:
+            before = there.get(name, "").splitlines(keepends=True)
+            after = done.texts.get(name, "").splitlines(keepends=True)
+            print("".join(difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")), end="")

@@ -1,0 +1,63 @@
+"""Where the wanted configuration comes from: the files themselves, or what apply has accepted."""
+
+from typing import Protocol
+
+from autobot_mcp_bridge.config import accepted
+from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config.load import Loaded
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.problem import Problem
+from autobot_mcp_bridge.config.watch import fingerprint, mark, stable_read
+from autobot_mcp_bridge.model.host import HostSettings
+
+
+class Source(Protocol):
+    """Both methods block (disk only): call them in a thread."""
+
+    def read(self) -> tuple[Loaded, str]:
+        """The configuration, and the fingerprint that belongs to it; never raises on bad content."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Another text when the configuration or the tokens have changed; cheap."""
+        ...
+
+
+class Files:
+    """servers.json, servers.d and host.toml: without systemd the proxy reads them itself."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def read(self) -> tuple[Loaded, str]:
+        return stable_read(self._places)
+
+    def fingerprint(self) -> str:
+        return fingerprint(self._places)
+
+
+class AcceptedFile:
+    """accepted.json: with systemd the proxy never reads what people write.
+
+    Attributes:
+        servers: by instance, as last read.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.servers: dict[str, accepted.AcceptedServer] = {}
+
+    def read(self) -> tuple[Loaded, str]:
+        seen = self.fingerprint()
+        try:
+            found = accepted.read(self._places.accepted)
+        except DataError as error:
+            file, _, clause = str(error).partition(": ")
+            problem = Problem(file, "", "", clause)
+            return Loaded((), HostSettings(), (problem,), "", found=False), seen
+        self.servers = {server.spec.instance: server for server in found.servers}
+        specs = tuple(server.spec for server in found.servers)
+        return Loaded(specs, found.host, (), found.digest), seen
+
+    def fingerprint(self) -> str:
+        return mark(self._places.accepted, self._places.tokens_d)

@@ -1,0 +1,223 @@
+"""The systemd runtime: connect is start, the end of a pipe is the end (DESIGN section 4)."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from autobot_mcp_bridge.model.death import Death, DeathCause
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.redact import Redactor
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.unit_result import UnitResult
+from autobot_mcp_bridge.runtimes.base import Command, News, StartError
+from autobot_mcp_bridge.runtimes.systemd import handover
+from autobot_mcp_bridge.runtimes.systemd.ends import Ends
+from autobot_mcp_bridge.runtimes.systemd.handover import Handed
+from autobot_mcp_bridge.runtimes.systemd.process import UnitProcess
+from autobot_mcp_bridge.supervision.bus import SYSTEM_BUS, BusError
+from autobot_mcp_bridge.supervision.ended import FOLDER, WITHIN
+from autobot_mcp_bridge.supervision.unit_events import (
+    Changed,
+    Ended,
+    Event,
+    OperatorStop,
+    Started,
+)
+from autobot_mcp_bridge.supervision.unit_paths import Kind
+from autobot_mcp_bridge.supervision.unit_state import UnitState
+from autobot_mcp_bridge.supervision.watcher import Watcher
+
+# At most so many connects to one instance within so many seconds: the socket unit's own limit
+# (TriggerLimitBurst=10 in 2 s) is left to set-ups that fail.
+CONNECTS, CONNECTS_WITHIN = 4, 2.0
+# After a set-up that failed its limit counts on, also for a socket that was started again (257,
+# measured): the next connect would fail without any start.
+LIMIT_WITHIN = 4.0
+# A socket that had failed listens again this long after its start was asked for.
+REVIVE_WITHIN = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class SystemdRuntime:
+    """Implements `Runtime` of runtimes/base.py; to be made where an event loop runs.
+
+    Args:
+        sockets: where the instances' sockets lie.
+        ended: where the last words lie.
+        bus: the system bus's socket.
+        library: of D-Bus; see supervision/bus_library.py.
+
+    Raises:
+        BusUnavailableError: no library for D-Bus is installed.
+    """
+
+    name = "systemd"
+
+    def __init__(
+        self,
+        sockets: Path = Path("/run/mcp-bridge"),
+        *,
+        ended: Path = FOLDER,
+        bus: str = SYSTEM_BUS,
+        library: str | None = None,
+    ) -> None:
+        self.dropped_lines: Mapping[str, int] = {}  # the journal has its own limits
+        self._sockets = sockets
+        self._watcher = Watcher(self._heard, path=bus, library=library)
+        self._ends = Ends(lambda: self._watcher.is_connected, ended)
+        self._watching = asyncio.create_task(self._watcher.run(), name="watch units")
+        self._tell: Callable[[str, News], None] = lambda _instance, _news: None
+        self._news = asyncio.Event()  # set, and replaced, at every event
+        self._starting: set[str] = set()
+        self._silent: set[str] = set()  # whose socket did not listen when it was last told of
+        self._newest: dict[str, str] = {}  # instance to the invocation that began last
+        self._last_end: dict[str, Ended] = {}
+        self._given_up: dict[str, float] = {}
+        self._connects: dict[str, deque[float]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
+        self._tell = tell
+        kept = set(instances)
+        self._watcher.watch(kept)
+        for known in (self._newest, self._last_end, self._given_up, self._connects):
+            for gone in set(known) - kept:
+                known.pop(gone)
+        self._silent &= kept
+
+    async def known(self) -> None:
+        """Wait until every watched unit's state is known; not bounded, the bus may be away."""
+        await self._watcher.settled()
+
+    async def start(self, spec: ServerSpec, command: Command) -> UnitProcess:  # noqa: ARG002 - apply has put the command into the unit
+        redact = Redactor(spec.env.values())
+        before = self._last_end.get(spec.instance)
+        self._starting.add(spec.instance)
+        try:
+            async with asyncio.timeout(spec.timeouts.start):
+                handed = await self._fetch(spec.instance)
+        except TimeoutError:
+            detail = "no hello of its launcher"
+            raise StartError(Death(DeathCause.START_TIMEOUT, detail=detail)) from None
+        except handover.GivenUpError:
+            self._given_up[spec.instance] = self._loop.time()
+            raise StartError(await self._failed_setup(spec.instance, before, redact)) from None
+        except handover.LaunchError as error:
+            raise StartError(Death(DeathCause.EXEC, detail=redact(str(error)))) from None
+        except handover.HandoverError as error:
+            raise StartError(Death(DeathCause.RESOURCES, detail=str(error))) from None
+        finally:
+            self._starting.discard(spec.instance)
+        self._newest[spec.instance] = handed.invocation
+        return UnitProcess(handed, spec.instance, self._watcher, self._ends, redact)
+
+    def unkept(self, spec: ServerSpec) -> list[str]:  # noqa: ARG002 - apply refuses what it cannot keep
+        return []
+
+    async def close(self) -> None:
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+
+    # ---- starting ----
+
+    async def _fetch(self, instance: str) -> Handed:
+        self._refuse_masked(instance)
+        path = self._sockets / f"{instance}.sock"
+        await self._pace(instance)
+        try:
+            return await handover.fetch(path)
+        except handover.NotListeningError:
+            await self._revive(instance)
+            return await handover.fetch(path)
+
+    async def _pace(self, instance: str) -> None:
+        recent = self._connects.setdefault(instance, deque(maxlen=CONNECTS))
+        by = self._given_up.get(instance, 0.0) + LIMIT_WITHIN
+        if len(recent) == CONNECTS:
+            by = max(by, recent[0] + CONNECTS_WITHIN)
+        await asyncio.sleep(max(0.0, by - self._loop.time()))
+        recent.append(self._loop.time())
+
+    def _refuse_masked(self, instance: str) -> None:
+        states = (self._watcher.state(instance, kind) for kind in Kind)
+        if any(state is not None and state.masked for state in states):
+            raise CallError(Cause.MASKED, "the server's unit is masked", retry_after=60)
+
+    async def _revive(self, instance: str) -> None:
+        """Have a socket listen that failed set-ups have stopped; any other is left alone.
+
+        Raises:
+            CallError: it may not be started.
+        """
+        state = self._watcher.state(instance, Kind.SOCKET)
+        if state is None or not self._watcher.is_connected:
+            raise CallError(Cause.NO_UNIT, "systemd cannot be asked for its unit", retry_after=5)
+        if state.load_state == "not-found":
+            what = "its units are not there; `mcp-bridge apply` makes them"
+            raise CallError(Cause.NO_UNIT, what, retry_after=5)
+        if state.active != "failed":
+            raise CallError(Cause.STOPPED, "the server was stopped by the operator", retry_after=30)
+        try:
+            await self._watcher.start(instance, Kind.SOCKET)
+        except BusError as error:
+            what = f"its socket cannot be started: {error}"
+            raise CallError(Cause.NO_UNIT, what, retry_after=5) from None
+        async with asyncio.timeout(REVIVE_WITHIN):
+            await self._until(lambda: _listens(self._watcher.state(instance, Kind.SOCKET)))
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait for what the bus tells; not bounded."""
+        while not condition():
+            await self._news.wait()
+
+    async def _failed_setup(self, instance: str, before: Ended | None, redact: Redactor) -> Death:
+        """Why the last invocation came to no hello; all of one connect are one crash."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WITHIN):
+                await self._until(lambda: self._last_end.get(instance) is not before)
+        # The last start of all was called off when the socket failed, and says nothing.
+        ended = self._last_end.get(instance)
+        if ended is None or ended is before:
+            self._refuse_masked(instance)
+            return Death(DeathCause.RESOURCES, detail="its unit could not be set up")
+        words = await self._ends.words(instance, ended.invocation)
+        how = UnitResult(ended.result, ended.code, ended.status)
+        return words.death(redact) if words is not None else how.death()
+
+    # ---- what the bus tells ----
+
+    def _heard(self, event: Event) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+        match event:
+            case Started(instance, invocation):
+                foreign = instance not in self._starting and (
+                    self._newest.get(instance) != invocation
+                )
+                self._newest[instance] = invocation
+                if foreign:
+                    log.info("%s: its unit was started by hand", instance)
+                    self._tell(instance, News.STARTED)
+            case Ended(instance):
+                self._last_end[instance] = event
+                self._ends.tell(event)
+            case OperatorStop(instance):
+                log.info("%s: its unit was stopped by the operator", instance)
+                self._tell(instance, News.STOPPED)
+            case Changed(instance, Kind.SOCKET, state):
+                self._socket(instance, state)
+
+    def _socket(self, instance: str, state: UnitState) -> None:
+        if not _listens(state):
+            self._silent.add(instance)
+        elif instance in self._silent:
+            self._silent.discard(instance)
+            self._tell(instance, News.LISTENING)
+
+
+def _listens(state: UnitState | None) -> bool:
+    return state is not None and state.active == "active"

@@ -1,0 +1,36 @@
+"""Commands of servers whose units apply has made: the unit knows its own."""
+
+from collections.abc import Iterable
+
+from autobot_mcp_bridge.config.source import AcceptedFile
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
+
+# After so long a call that met "installing" may try again.
+RETRY_AFTER = 5.0
+
+
+class Applied:
+    """Implements `Packages` of proxy/bridge.py from accepted.json."""
+
+    def __init__(self, accepted: AcceptedFile) -> None:
+        self._accepted = accepted
+
+    def command(self, spec: ServerSpec) -> Command:
+        """The definition's own words, which nobody executes here.
+
+        Raises:
+            CallError: its unit is not there yet.
+        """
+        server = self._accepted.servers.get(spec.instance)
+        if server is not None and server.state is State.INSTALLING:
+            text = f"{spec.instance}: {server.why}"
+            raise CallError(Cause.INSTALLING, text, retry_after=RETRY_AFTER)
+        if server is not None and server.state is State.INSTALL_FAILED:
+            raise CallError(Cause.INSTALL_FAILED, f"{spec.instance}: {server.why}")
+        return Command(spec.command)
+
+    async def ensure(self, specs: Iterable[ServerSpec]) -> None:
+        """Apply has them installed."""

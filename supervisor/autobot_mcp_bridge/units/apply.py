@@ -1,0 +1,166 @@
+"""Putting the wanted configuration to use with systemd: root's part (DESIGN section 5).
+
+Each step leaves a state that the next run completes: drop-ins are replaced at once, accepted.json
+last, and what goes is taken out of accepted.json before its units go.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autobot_mcp_bridge.config import accepted
+from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config.files import locked, replace_file
+from autobot_mcp_bridge.config.headers import remove_header
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.config.watch import fingerprint, stable_read
+from autobot_mcp_bridge.model.names import parse_instance
+from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units.plan import Plan, plan
+from autobot_mcp_bridge.units.render import DROP_IN
+from autobot_mcp_bridge.units.resolve import resolve
+from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.systemctl import daemon_reload, systemctl
+
+UNITS = Path("/etc/systemd/system")
+# A path unit loses a change that is made while its service runs, so the files are read until they
+# hold still; a manager that never does is waited for no longer than so many rounds.
+MAX_ROUNDS = 10
+_FOLDER = re.compile(r"autobot-mcp-bridge@(.+)\.service\.d")
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """One host.
+
+    Attributes:
+        say: gets a line for people at each step.
+        purge: delete the files of removed servers, too.
+    """
+
+    places: Places
+    say: Callable[[str], None]
+    units: Path = UNITS
+    facts: Facts = field(default_factory=Facts)
+    purge: bool = False
+
+    def plan(self) -> tuple[Plan, str]:
+        """Read the files and compare; the fingerprint of what was read.
+
+        Raises:
+            DataError: they hold a mistake; nothing is changed.
+        """
+        loaded, seen = stable_read(self.places)
+        if loaded.problems:
+            raise DataError("\n".join(map(str, loaded.problems)))
+        if not loaded.found and self.existing():
+            text = "it is gone, and servers.d holds no other file; what it said stays in force"
+            raise DataError(f"{self.places.servers_json}: {text}")
+        store = Store(self.places.packages)
+        environ = dict(os.environ)
+        return plan(
+            loaded, lambda argv: resolve(argv, store, environ), self.facts, self.existing()
+        ), seen
+
+    def apply(self) -> Plan:
+        """Plan and carry out, again until the files hold still; the last plan.
+
+        Raises:
+            DataError: as `plan`.
+            UnavailableError: another run holds the lock for too long.
+            SystemctlError: systemd refused; the next run completes what was begun.
+        """
+        self.places.state_dir.mkdir(parents=True, exist_ok=True)
+        with locked(self.places.state_dir):
+            for _ in range(MAX_ROUNDS):
+                wanted, seen = self.plan()
+                self._carry_out(wanted)
+                if fingerprint(self.places) == seen:
+                    break
+        return wanted
+
+    def existing(self) -> dict[str, str]:
+        """Instance to the text of its drop-in; an unreadable one is to be written again."""
+        found = {}
+        for path in self.units.glob(f"autobot-mcp-bridge@*.service.d/{DROP_IN}"):
+            match = _FOLDER.fullmatch(path.parent.name)
+            if match is not None:
+                found[match[1]] = path.read_text(encoding="utf-8", errors="replace")
+        return found
+
+    def _carry_out(self, wanted: Plan) -> None:
+        path = self.places.accepted
+        if wanted.removed:
+            accepted.write(path, accepted.read(path).without(wanted.removed))
+            self._remove(wanted.removed)
+        for instance in (*wanted.added, *wanted.changed):
+            self._write(instance, wanted.texts[instance])
+        if wanted.added:
+            systemctl("enable", map(_socket, wanted.added), "--no-reload")
+        if not wanted.is_empty:
+            self.say(f"systemd reads {_count(len(wanted.texts), 'unit')} again")
+            daemon_reload()
+        if wanted.added:
+            self.say(f"starting {_count(len(wanted.added), 'socket')}")
+            systemctl("start", map(_socket, wanted.added))
+        if accepted.read(path) != wanted.accepted:
+            accepted.write(path, wanted.accepted)
+
+    def _write(self, instance: str, text: str) -> None:
+        folder = self._folder(instance)
+        folder.mkdir(mode=0o755, exist_ok=True)
+        replace_file(folder / DROP_IN, text.encode(), 0o644)
+
+    def _remove(self, instances: tuple[str, ...]) -> None:
+        self.say(f"removing {_count(len(instances), 'server')}")
+        systemctl("disable", map(_socket, instances), "--no-reload", "--no-warn")
+        systemctl("stop", [*map(_socket, instances), *map(_service, instances)])
+        if self.purge:
+            systemctl("clean", map(_service, instances), "--what=all")
+        tokens = TokenStore(self.places.tokens_d)
+        for instance in instances:
+            folder = self._folder(instance)
+            (folder / DROP_IN).unlink(missing_ok=True)
+            if any(folder.iterdir()):
+                self.say(f"kept: {folder}, which holds files of others")
+            else:
+                folder.rmdir()
+            tokens.remove(instance)
+            server = parse_instance(instance)
+            remove_header(self.places, server)
+            if self.purge:
+                self._prune(server.directory)
+
+    def _prune(self, directory: object) -> None:
+        """Take the folders of a tenant and project away that are empty now."""
+        for root in (self.facts.state, f"{self.facts.state}/private", self.facts.cache):
+            path = Path(root, "mcp-bridge", str(directory))
+            if path.is_symlink():
+                path.unlink()
+            for parent in (path, *path.parents[:2]):
+                if parent.is_dir() and not any(parent.iterdir()):
+                    parent.rmdir()
+
+    def _folder(self, instance: str) -> Path:
+        return self.units / f"autobot-mcp-bridge@{instance}.service.d"
+
+
+def has_systemd() -> bool:
+    """sd_booted(3)."""
+    return Path("/run/systemd/system").is_dir() and shutil.which("systemctl") is not None
+
+
+def _socket(instance: str) -> str:
+    return f"autobot-mcp-bridge@{instance}.socket"
+
+
+def _service(instance: str) -> str:
+    return f"autobot-mcp-bridge@{instance}.service"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

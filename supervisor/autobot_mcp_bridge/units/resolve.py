@@ -1,0 +1,28 @@
+"""What a definition's command means on this host now."""
+
+from collections.abc import Mapping, Sequence
+
+from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.units.installer import package_command
+from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.plain import plain_command
+from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
+from autobot_mcp_bridge.units.store import Store
+
+
+def resolve(argv: Sequence[str], store: Store, environ: Mapping[str, str]) -> Command | PackageSpec:
+    """The command to exec; or the package that has to be installed first. Blocks (disk only).
+
+    Raises:
+        InstallError: it cannot become a command; the message says why.
+    """
+    try:
+        package = parse_command(argv)
+        if package is None:
+            return plain_command(argv, environ)
+        done = store.find(package)
+        return package if done is None else package_command(package, done)
+    except ValueError as error:
+        raise InstallError(str(error)) from None
+    except OSError as error:
+        raise InstallError(f"{error.filename or argv[0]}: {error.strerror}") from None

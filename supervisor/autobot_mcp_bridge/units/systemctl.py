@@ -1,0 +1,57 @@
+"""systemctl, for root's own changes: one call for many units, bounded."""
+
+import subprocess
+from collections.abc import Iterable
+
+from autobot_mcp_bridge.model.errors import BridgeError
+
+# Stopping 500 sockets takes 4 s on two loaded cores, 100 services in the full sandbox 15 s.
+TIMEOUT = 120.0
+AT_ONCE = 200  # units in one call: names have at most 110 characters, a command line 2 MiB
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+
+
+class SystemctlError(BridgeError):
+    """systemctl refused; the message has its words."""
+
+    exit_code = 69  # EX_UNAVAILABLE
+
+
+def systemctl(verb: str, units: Iterable[str] = (), *options: str) -> None:
+    """Run a verb on the units, some hundreds at a time; on none when there are none.
+
+    Raises:
+        SystemctlError: it failed, or took longer than TIMEOUT.
+    """
+    names = sorted(units)
+    for start in range(0, len(names), AT_ONCE):
+        _run([verb, *options, "--", *names[start : start + AT_ONCE]])
+
+
+def daemon_reload() -> None:
+    """Have systemd read the unit files.
+
+    Raises:
+        SystemctlError: as `systemctl`.
+    """
+    _run(["daemon-reload"])
+
+
+def _run(words: list[str]) -> None:
+    command = ["systemctl", "--no-ask-password", "--quiet", *words]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=_ENVIRONMENT,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise SystemctlError("systemctl is not there: is this a systemd host?") from None
+    except subprocess.TimeoutExpired:
+        raise SystemctlError(f"systemctl {words[0]} did not end within {TIMEOUT:g} s") from None
+    if done.returncode:
+        text = done.stderr.decode("utf-8", "replace").strip() or f"status {done.returncode}"
+        raise SystemctlError(f"systemctl {words[0]}: {text}")
