@@ -71,6 +71,7 @@ class Instance:
         self.hello: dict[str, Any] | None = None  # the initialize result, kept while it sleeps
         self.last_death: Death | None = None
         self.process: Process | None = None
+        self.began = 0.0  # when it became ready
         self._runtime = runtime
         self._commands = commands
         self._hooks = hooks
@@ -303,7 +304,7 @@ class Instance:
         if death is None:
             ready = True
             self.state = State.READY
-            channel.last_used = self._loop.time()  # a long start is no idleness
+            self.began = channel.last_used = self._loop.time()  # a long start is no idleness
             channel.first_answer = self.breaker.answered
             self._channel = channel
             self._wake_waiters()
@@ -387,6 +388,10 @@ class Instance:
             except TimeoutError:
                 pass
 
+    def idle_in(self, now: float) -> float | None:
+        """Seconds until it is stopped if nobody calls; None: it does not run, or never is."""
+        return self._until_idle(self._channel, now) if self._channel is not None else None
+
     def _until_idle(self, channel: Channel, now: float) -> float | None:
         """Seconds until the server has been idle for long enough; None: never."""
         idle = self.spec.timeouts.idle
@@ -425,7 +430,8 @@ class Instance:
             return
         self.breaker.crashed(self._loop.time())
         self._hooks.crashed(death)
-        log.warning("%s: %s", self.spec.instance, death.describe())
+        fields = {"MCP_INSTANCE": self.spec.instance, "MCP_CAUSE": death.cause.value}
+        log.warning("%s: %s", self.spec.instance, death.describe(), extra=fields)
         cause = Cause.CRASHED if ready else Cause.START_FAILED
         during = "during the call" if ready else "at its start"
         error = CallError(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from autobot_mcp_bridge.cli import journal
 from autobot_mcp_bridge.cli.common import places_of, running_endpoint
 from autobot_mcp_bridge.cli.hints import Hints, own_path
 from autobot_mcp_bridge.config.errors import UnavailableError
@@ -62,7 +63,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    if journal.is_stderr():
+        handlers: list[logging.Handler] = [journal.JournalHandler("mcp-bridge-proxy")]
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
+    else:
+        line = "%(levelname)s %(message)s"
+        logging.basicConfig(level=logging.INFO, format=line, stream=sys.stderr)
     places = places_of(args, adopt_running=False)
     if args.systemd:
         raise_open_files()

@@ -16,7 +16,8 @@ from autobot_mcp_bridge.config.source import Files, Source
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.proxy.served import Served, index_tokens, state_of
+from autobot_mcp_bridge.proxy.describe import describe
+from autobot_mcp_bridge.proxy.served import Served, index_tokens
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
 
 # How often the configuration is looked at: a revocation counts within a second.
@@ -241,25 +242,11 @@ class Bridge:
 
     def status(self) -> dict[str, object]:
         """What `mcp-bridge list` shows."""
-        servers = [_describe(served, self.packages) for served in self.routes.values()]
+        servers = [describe(served, self.packages.command) for served in self.routes.values()]
         return {
+            "runtime": self.runtime.name,
             "healthy": self.healthy,
             "problems": [str(problem) for problem in self.problems],
             "loaded": self.loaded,
             "servers": servers,
         }
-
-
-def _describe(served: Served, packages: Packages) -> dict[str, object]:
-    instance = served.instance
-    state, detail = state_of(served, packages.command)
-    process = instance.process
-    return {
-        "instance": served.spec.instance,
-        "path": served.spec.id.path,
-        "state": state.value,
-        "pid": process.pid if process is not None else None,
-        "detail": detail,
-        "crashes": instance.breaker.total,
-        "sessions": len(served.shared.sessions),
-    }

@@ -16,6 +16,9 @@ from autobot_mcp_bridge.runtimes.base import Command, Runtime
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
 
+# Resolves a definition's command, or raises CallError.
+Commands = Callable[[ServerSpec], Command]
+
 
 class Served:
     """Wires the parts of one server together; it holds no rule of its own."""
@@ -25,7 +28,7 @@ class Served:
         spec: ServerSpec,
         tokens: TokenIndex,
         runtime: Runtime,
-        commands: Callable[[ServerSpec], Command],
+        commands: Commands,
         limits: HostLimits,
     ) -> None:
         self.spec = spec
@@ -73,7 +76,7 @@ def index_tokens(spec: ServerSpec, records: Iterable[TokenRecord]) -> TokenIndex
     return TokenIndex(principals, time.time)
 
 
-def state_of(served: Served, commands: Callable[[ServerSpec], Command]) -> tuple[State, str]:
+def state_of(served: Served, commands: Commands) -> tuple[State, str]:
     """The server's state and a sentence about it; a sleeping one may not be startable."""
     instance = served.instance
     death = instance.last_death

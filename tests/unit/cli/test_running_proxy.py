@@ -114,3 +114,44 @@ async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command
         rows = json.loads((await command(bridge, "list", "--json"))[1])
         assert [row["state"] for row in rows["servers"]] == ["ready"]
         assert (bridge.runtime_dir / "endpoint.json").exists()
+
+
+async def test_status_tells_everything_about_one_server_and_what_to_type_next(command):
+    async with Bridge([echo("files"), echo("other")]) as bridge:
+        async with bridge.session("files") as session:
+            pid = await session.text("pid")
+            status, out, _ = await command(bridge, "status", "files")
+            assert status == 0
+            shown = dict(line.split("  ", 1) for line in out.splitlines())
+            shown = {name.strip(): text.strip() for name, text in shown.items()}
+            assert shown["state"] == "ready"
+            assert shown["pid"] == pid
+            assert shown["memory"].endswith("M")
+            assert shown["next"] == "mcp-bridge logs files"
+            await session.call("crash", {"status": 7})
+        found = json.loads((await command(bridge, "status", "files", "--json"))[1])
+        assert (found["crashes"], found["last_death"]["status"]) == (1, 7)
+        assert (await command(bridge, "stop", "files"))[0] == 0
+        await bridge.in_state("files", "stopped")
+        assert "next      mcp-bridge start files" in (await command(bridge, "status", "files"))[1]
+        status, _, err = await command(bridge, "status", "unknown")
+        assert status == 66
+        assert "mcp-bridge list" in err
+
+
+async def test_top_shows_the_running_servers_alone(command):
+    async with Bridge([echo("files"), echo("asleep")]) as bridge:
+        async with bridge.session("files") as session:
+            await session.text("pid")
+            rows = json.loads((await command(bridge, "top", "--json", "--every", "200ms"))[1])
+            assert [row["instance"] for row in rows] == ["files"]
+            assert rows[0]["memory"] > 1 << 20
+            out = (await command(bridge, "top", "--once", "--every", "200ms"))[1]
+            assert [line.split()[0] for line in out.splitlines()] == ["NAME", "files"]
+
+
+async def test_logs_without_systemd_say_where_they_are(command):
+    async with Bridge([echo("files")]) as bridge:
+        status, _, err = await command(bridge, "logs", "files")
+        assert status == 69
+        assert "its own stderr" in err

@@ -1,0 +1,91 @@
+"""`mcp-bridge status NAME`: everything about one server, and what to type next."""
+
+import argparse
+from typing import Any
+
+from autobot_mcp_bridge.cli import control
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    places_of,
+    print_json,
+    printable,
+    server_of,
+)
+from autobot_mcp_bridge.cli.shown import show_bytes, show_seconds
+from autobot_mcp_bridge.cli.usage import Usage, usage_of
+from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.model.states import State
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("status", help="show everything about one server")
+    parser.add_argument("name", metavar="NAME", help="the whole name: files is not acme.files")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    server, places = server_of(args.name), places_of(args)
+    found = control.status(places)
+    if found is None:
+        raise UnavailableError(f"no proxy answers at {places.control_socket}")
+    rows = [row for row in found["servers"] if row["instance"] == server.instance]
+    if not rows:
+        raise MissingError(f"the proxy serves no {server}; `mcp-bridge list` shows what it does")
+    row = rows[0]
+    used = usage_of(rows, found["runtime"]).get(server.instance, Usage())
+    if args.json:
+        print_json({**row, "memory": used.memory, "cpu": used.cpu})
+        return 0
+    lines = _lines(row, used, found["runtime"])
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        print(f"{name.ljust(width)}  {printable(text)}")
+    return 0
+
+
+def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, str]]:
+    instance, death = row["instance"], row["last_death"] or {}
+    lines = [("server", instance), ("path", row["path"]), ("state", row["state"])]
+    if row["detail"]:
+        lines.append(("because", row["detail"]))
+    if runtime == "systemd":
+        lines.append(("unit", f"autobot-mcp-bridge@{instance}.service"))
+    if row["pid"] is not None:
+        lines += [
+            ("pid", str(row["pid"])),
+            ("up", show_seconds(row["uptime"])),
+            ("memory", show_bytes(used.memory)),
+            ("cpu", show_seconds(used.cpu)),
+            ("idle in", show_seconds(row["idle_in"], none="never")),
+        ]
+    breaker = row["breaker"]
+    if row["retry_after"]:
+        breaker += f", a start is tried in {show_seconds(row['retry_after'])}"
+    lines += [
+        ("sessions", str(row["sessions"])),
+        ("calls", f"{row['calls']}, {row['failed']} failed, {row['open_calls']} open"),
+        ("starts", f"{row['starts']}, {row['crashes']} crashes"),
+        ("breaker", breaker),
+    ]
+    last = death.get("stderr", [])[-5:]
+    lines += [("" if number else "last said", text) for number, text in enumerate(last)]
+    return [*lines, ("next", next_step(row["state"], instance))]
+
+
+def next_step(state: str, instance: str) -> str:
+    """What an operator most likely wants to type now."""
+    match State(state):
+        case State.STOPPED:
+            return f"mcp-bridge start {instance}"
+        case State.BROKEN:
+            return f"mcp-bridge logs {instance}; then mcp-bridge reset {instance}"
+        case State.INSTALL_FAILED:
+            return (
+                "mend the command or the network, then mcp-bridge apply, or reload without systemd"
+            )
+        case State.INSTALLING:
+            return "wait; the next call may be answered"
+        case State.DISABLED:
+            return f"mcp-bridge enable {instance}"
+        case _:
+            return f"mcp-bridge logs {instance}"

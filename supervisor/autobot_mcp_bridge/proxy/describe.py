@@ -1,0 +1,37 @@
+"""One server as operators see it: what `/status` and `mcp-bridge list|status|top` show."""
+
+import time
+
+from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.served import Commands, Served, state_of
+
+
+def describe(served: Served, commands: Commands) -> dict[str, object]:
+    """Plain values; times are in seconds, None where there is nothing to tell."""
+    instance, now = served.instance, time.monotonic()
+    state, detail = state_of(served, commands)
+    process, breaker, channel = instance.process, instance.breaker, instance.channel
+    calls = served.counts.calls
+    death = instance.last_death
+    return {
+        "instance": served.spec.instance,
+        "path": served.spec.id.path,
+        "state": state.value,
+        "pid": process.pid if process is not None else None,
+        "detail": detail,
+        "uptime": _rounded(now - instance.began) if state is State.READY else None,
+        "idle_in": _rounded(instance.idle_in(now)),
+        "sessions": len(served.shared.sessions),
+        "open_calls": len(channel.pending) if channel is not None else 0,
+        "calls": sum(calls.values()),
+        "failed": sum(calls.values()) - calls["ok"],
+        "starts": served.counts.starts,
+        "crashes": breaker.total,
+        "breaker": breaker.state.value,
+        "retry_after": _rounded(breaker.retry_after(now)) or None,
+        "last_death": death.as_data() if death is not None and not death.asked else None,
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(0.0, seconds), 1)
