@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.systemd:
         raise_open_files()
         return run_loop(serve_units(places))
-    loaded = load(places)
+    loaded = load(places, units=False)
     if loaded.problems:
         for problem in loaded.problems:
             print(problem, file=sys.stderr)

@@ -67,7 +67,7 @@ class Entry:
         return ("servers", self.index, *loc)
 
 
-def load(places: Places, *, overlay: Overlay | None = None) -> Loaded:
+def load(places: Places, *, overlay: Overlay | None = None, units: bool | None = None) -> Loaded:
     """Read and check host.toml, servers.json and servers.d/*.json.
 
     Blocks (disk only): call it in a thread. Bad content never raises; it is a problem.
@@ -75,14 +75,17 @@ def load(places: Places, *, overlay: Overlay | None = None) -> Loaded:
     Args:
         places: where the files lie.
         overlay: content to be taken instead of some files' own.
+        units: whether servers become units of systemd; None: where apply has been at work.
     """
+    if units is None:
+        units = places.accepted.exists()
     sources = read_sources(places, overlay)
     problems = list(sources.problems)
     host = _check_host(sources, places, problems)
     servers: list[ServerSpec] = []
     seen: dict[ServerId, str] = {}
     for entry in entries(sources, problems):
-        spec = _check_server(entry, problems)
+        spec = _check_server(entry, problems, units=units)
         if spec is None:
             continue
         here = f"{entry.file} {json_path(('servers', entry.index))}"
@@ -146,12 +149,12 @@ def _check_form(file: Path, document: dict[str, Any], problems: list[Problem]) -
     return kept
 
 
-def _check_server(entry: Entry, problems: list[Problem]) -> ServerSpec | None:
+def _check_server(entry: Entry, problems: list[Problem], *, units: bool) -> ServerSpec | None:
     file = str(entry.file)
     merged = merge(entry.defaults, entry.raw)
     spec = _validate(ServerSpec, merged, entry.place, file, problems)
     if spec is not None:
-        found = [*unbuilt(spec), *server_relations(spec)]
+        found = [*unbuilt(spec, units=units), *server_relations(spec)]
         _report(found, entry.place, file, problems)
     return spec
 

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from autobot_mcp_bridge.config.load import NO_DEFAULT, VERSION
-from autobot_mcp_bridge.config.unbuilt import UNBUILT, mark
+from autobot_mcp_bridge.config.unbuilt import OF_UNITS, UNBUILT, mark
 from autobot_mcp_bridge.model.server import ServerSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -17,7 +17,7 @@ def servers_schema() -> dict[str, Any]:
     _without_titles(server)
     for record in shared.values():
         _without_titles(record)
-    for key in UNBUILT:
+    for key in (*UNBUILT, *OF_UNITS):
         server["properties"][key]["description"] += mark(key)
     defaults = copy.deepcopy(server)
     del defaults["required"]

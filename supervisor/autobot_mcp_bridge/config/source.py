@@ -30,7 +30,7 @@ class Files:
         self._places = places
 
     def read(self) -> tuple[Loaded, str]:
-        return stable_read(self._places)
+        return stable_read(self._places, units=False)
 
     def fingerprint(self) -> str:
         return fingerprint(self._places)

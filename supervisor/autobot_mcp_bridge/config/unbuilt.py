@@ -1,4 +1,4 @@
-"""Keys that the model knows and nothing honours yet: refused, never ignored.
+"""Keys that the model knows and nothing honours yet, or only units do: refused, never ignored.
 
 Whoever builds one of them removes its line here.
 """
@@ -10,28 +10,38 @@ from autobot_mcp_bridge.model.server import ServerSpec
 
 # Key: the only value that is accepted today.
 UNBUILT: dict[str, object] = {
-    "credentials": {},
-    "groups": (),
     "headers": {},
     "max_exposure": None,
-    "run_as": None,
     "sessions": "shared",
     "url": None,
     "warm_pool": 0,
 }
+# Key: the only value that servers without units can have.
+OF_UNITS: dict[str, object] = {"credentials": {}, "groups": (), "run_as": None}
 
 
 def mark(key: str) -> str:
     """What the documentation adds to the description of the key; empty for one that is built."""
+    if key in OF_UNITS:
+        return " (with systemd only)"
     if key not in UNBUILT:
         return ""
     return f" (only {UNBUILT[key]}: not built yet)" if UNBUILT[key] else " (not built yet)"
 
 
-def unbuilt(spec: ServerSpec) -> Iterator[tuple[Loc, object, str]]:
-    """Each key of the server that asks for something not built: place, value, clause."""
+def unbuilt(spec: ServerSpec, *, units: bool) -> Iterator[tuple[Loc, object, str]]:
+    """Each key of the server that asks for something that cannot be had: place, value, clause.
+
+    Args:
+        spec: the server.
+        units: whether it becomes a unit of systemd.
+    """
     for key, accepted in UNBUILT.items():
         value = getattr(spec, key)
         if value != accepted:
             only = f"; allowed is {accepted!r}" if key == "sessions" else "; leave it out"
             yield (key,), value, f"not built yet{only}"
+    for key, accepted in OF_UNITS.items():
+        value = getattr(spec, key)
+        if value != accepted and not units:
+            yield (key,), value, "only a unit of systemd keeps it (mcp-bridge apply); leave it out"

@@ -55,7 +55,7 @@ def _mark(path: Path) -> str:
     return f"[{times} {status.st_size} {status.st_ino} {status.st_dev}]"
 
 
-def stable_read(places: Places) -> tuple[Loaded, str]:
+def stable_read(places: Places, *, units: bool) -> tuple[Loaded, str]:
     """Load, until nothing changed while it was read; the fingerprint that belongs to it.
 
     If it never holds still, the fingerprint is of before the last read, so that the next poll
@@ -63,7 +63,7 @@ def stable_read(places: Places) -> tuple[Loaded, str]:
     """
     before = fingerprint(places)
     for _ in range(MAX_READS):
-        loaded = load(places)
+        loaded = load(places, units=units)
         after = fingerprint(places)
         if after == before:
             break

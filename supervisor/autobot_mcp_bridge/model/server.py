@@ -14,7 +14,10 @@ from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
 _PART, _SHA256 = f"^{PART}$", r"^[0-9a-f]{64}$"
 # execve(2) ends a string at NUL; a newline in argv is legal but never meant.
 _WORD, _ENV_NAME, _PATH = r"^[^\x00\n]*$", r"^[A-Za-z_][A-Za-z0-9_]*$", r"^/[^\x00\n]*$"
+# What useradd(8) of Debian makes.
+_USER = r"^[a-z_][a-z0-9_-]{0,30}$"
 Part = Annotated[str, Field(pattern=_PART)]
+UserName = Annotated[str, Field(pattern=_USER)]
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
 Word = Annotated[str, Field(pattern=_WORD)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
@@ -25,6 +28,7 @@ PATTERNS = {
     _SHA256: "64 hexadecimal digits in lower case",
     _WORD: "text without a NUL or a newline",
     _ENV_NAME: "a name of letters, digits and _, not with a digit first",
+    _USER: "the name of a user",
     _PATH: "an absolute path without a newline",
 }
 
@@ -117,7 +121,7 @@ class ServerSpec(Record):
     caps: Caps = Field(Caps(), description="how large one message may be")
     enabled: bool = Field(True, description="whether it is served")
     cwd: AbsolutePath | None = Field(None, description="working directory; absent: its own")
-    run_as: str | None = Field(None, description="an existing user to run as")
+    run_as: UserName | None = Field(None, description="an existing user to run as")
     max_exposure: float | None = Field(None, ge=0, le=10, description="systemd-analyze security")
     url: str | None = Field(None, description="an upstream instead of a command")
     headers: dict[str, str] = Field(default_factory=dict, description="headers for the upstream")
@@ -127,6 +131,8 @@ class ServerSpec(Record):
         _ = self.id
         if not self.command and self.url is None:
             raise ValueError("command: allowed is a list of at least one word")
+        if self.run_as == "root":
+            raise ValueError("run_as: allowed is any user but root")
         if self.command and not self.command[0]:
             raise ValueError("command: the first word must not be empty")
         return self

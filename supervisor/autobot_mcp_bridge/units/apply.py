@@ -19,6 +19,7 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.names import parse_instance
+from autobot_mcp_bridge.units import rights
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.plan import Plan, plan
 from autobot_mcp_bridge.units.render import DROP_IN
@@ -54,7 +55,7 @@ class Applier:
         Raises:
             DataError: they hold a mistake; nothing is changed.
         """
-        loaded, seen = stable_read(self.places)
+        loaded, seen = stable_read(self.places, units=True)
         if loaded.problems:
             raise DataError("\n".join(map(str, loaded.problems)))
         if not loaded.found and self.existing():
@@ -62,9 +63,14 @@ class Applier:
             raise DataError(f"{self.places.servers_json}: {text}")
         store = Store(self.places.packages)
         environ = dict(os.environ)
-        return plan(
-            loaded, lambda argv: resolve(argv, store, environ), self.facts, self.existing()
-        ), seen
+        wanted = plan(
+            loaded,
+            lambda argv: resolve(argv, store, environ),
+            self.facts,
+            self.existing(),
+            rights.refusals,
+        )
+        return wanted, seen
 
     def apply(self) -> Plan:
         """Plan and carry out, again until the files hold still; the last plan.

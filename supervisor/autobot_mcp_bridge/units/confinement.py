@@ -96,7 +96,7 @@ def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
         yield ("network", "mode"), f"{spec.network.mode} is not built yet; allowed is none"
     if spec.sessions != "shared":
         yield ("sessions",), f"{spec.sessions} is not built yet; allowed is shared"
-    for key in ("run_as", "url", "max_exposure"):
+    for key in ("url", "max_exposure"):
         if getattr(spec, key) is not None:
             yield (key,), "not built yet for a unit; leave it out"
 

@@ -1,6 +1,6 @@
 """What apply has to change: the wanted servers against the drop-ins that are there. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from autobot_mcp_bridge.config.accepted import Accepted, AcceptedServer
@@ -16,6 +16,7 @@ from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.specs import PackageSpec
 
 Resolve = Callable[[tuple[str, ...]], Command | PackageSpec]
+Refusals = Callable[[ServerSpec], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,13 @@ class Plan:
         return not (self.added or self.changed or self.removed)
 
 
-def plan(loaded: Loaded, resolve: Resolve, facts: Facts, there: Mapping[str, str]) -> Plan:
+def plan(
+    loaded: Loaded,
+    resolve: Resolve,
+    facts: Facts,
+    there: Mapping[str, str],
+    refusals: Refusals = lambda _spec: (),
+) -> Plan:
     """Compare.
 
     Args:
@@ -49,6 +56,7 @@ def plan(loaded: Loaded, resolve: Resolve, facts: Facts, there: Mapping[str, str
         resolve: says what a command means; raises InstallError.
         facts: of this host.
         there: instance to the text of its drop-in on the disk.
+        refusals: what this host cannot give a server, each with its place.
 
     Raises:
         DataError: some server asks for what no unit can carry; all of them, each with its place.
@@ -67,6 +75,7 @@ def plan(loaded: Loaded, resolve: Resolve, facts: Facts, there: Mapping[str, str
                 missing.append(command)
                 servers.append(_installing(spec, command))
                 continue
+            refused += [f"{spec.instance}: {clause}" for clause in refusals(spec)]
             texts[spec.instance] = render.drop_in(spec, command, facts)
         except InstallError as error:
             servers.append(AcceptedServer(spec, State.INSTALL_FAILED, str(error)))

@@ -40,7 +40,7 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
     launcher = (facts.python, "-I", "-S", facts.launcher)
     return _template().render(
         spec=spec,
-        user=spec.id.unit_user,
+        user=spec.run_as or spec.id.unit_user,
         directory=own,
         home=home,
         working_directory=spec.cwd or home,

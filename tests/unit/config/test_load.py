@@ -178,9 +178,6 @@ def test_the_same_server_twice_is_an_error_that_names_both_places(places):
         ({"url": "https://example.net/mcp"}, "url"),
         ({"headers": {"A": "b"}}, "headers"),
         ({"warm_pool": 1}, "warm_pool"),
-        ({"credentials": {"TOKEN": "github"}}, "credentials"),
-        ({"groups": ["acme"]}, "groups"),
-        ({"run_as": "nobody"}, "run_as"),
         ({"max_exposure": 4}, "max_exposure"),
     ],
 )
@@ -188,6 +185,26 @@ def test_what_is_not_built_yet_is_refused_and_not_ignored(places, settings, path
     allowed = told(loaded_from(places, {**SMALL, **settings}))
 
     assert allowed[f"$.servers[0].{path}"].startswith("not built yet")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("credentials", {"TOKEN": "github"}), ("groups", ["acme"]), ("run_as", "nobody")],
+)
+def test_what_only_units_keep_is_refused_without_them_and_taken_with_them(places, key, value):
+    write_servers(places, {**SMALL, key: value})
+
+    assert told(load(places, units=False))[f"$.servers[0].{key}"].startswith("only a unit")
+    assert not load(places, units=True).problems
+
+
+def test_where_apply_has_been_at_work_servers_are_units(places):
+    write_servers(places, {**SMALL, "groups": ["acme"]})
+    assert load(places).problems
+    places.state_dir.mkdir(parents=True, exist_ok=True)
+    places.accepted.touch()
+
+    assert not load(places).problems
 
 
 @pytest.mark.parametrize("name", ["*", "../x", "a/../b", ""])

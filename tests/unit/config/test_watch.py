@@ -56,8 +56,8 @@ def test_a_configuration_that_changes_while_it_is_read_is_read_again(places, mon
     write_servers(places, SMALL)
     reads = []
 
-    def disturbed(found):
-        loaded = load(found)
+    def disturbed(found, *, units):
+        loaded = load(found, units=units)
         if not reads:
             write_servers(places, {**SMALL, "name": "changed"})
         reads.append(loaded)
@@ -65,7 +65,7 @@ def test_a_configuration_that_changes_while_it_is_read_is_read_again(places, mon
 
     monkeypatch.setattr(watch, "load", disturbed)
 
-    loaded, mark = stable_read(places)
+    loaded, mark = stable_read(places, units=False)
 
     assert [spec.name for spec in loaded.servers] == ["changed"]
     assert mark == fingerprint(places)
@@ -75,14 +75,14 @@ def test_a_configuration_that_changes_while_it_is_read_is_read_again(places, mon
 def test_a_configuration_that_never_holds_still_is_left_to_the_next_poll(places, monkeypatch):
     reads = []
 
-    def disturbed(found):
-        reads.append(load(found))
+    def disturbed(found, *, units):
+        reads.append(load(found, units=units))
         write_servers(places, {**SMALL, "name": f"n{len(reads)}"})
         return reads[-1]
 
     monkeypatch.setattr(watch, "load", disturbed)
 
-    loaded, mark = stable_read(places)
+    loaded, mark = stable_read(places, units=False)
 
     assert len(reads) == watch.MAX_READS
     assert loaded is reads[-1]

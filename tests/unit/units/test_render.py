@@ -130,7 +130,6 @@ def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
         ({"profile": "browser"}, r"\$\.profile"),
         ({"network": {"mode": "internet"}}, r"\$\.network\.mode: internet is not built yet"),
         ({"sessions": "isolated"}, r"\$\.sessions"),
-        ({"run_as": "alice"}, r"\$\.run_as"),
         ({"url": "http://localhost/"}, r"\$\.url"),
         ({"env": {"A": "se\ufffecret"}}, r"\$\.env\.A: a surrogate or noncharacter"),
         ({"env": {"A": "x" * 140_000}}, r"\$\.env\.A: allowed are at most 131071 bytes"),
