@@ -48,6 +48,8 @@ class Keeper:
                 instance.start()
             case News.LISTENING:
                 instance.allow()
+            case News.RESET:
+                instance.reset()
 
 
 @asynccontextmanager

@@ -158,6 +158,37 @@ async def test_an_operators_stop_holds_under_callers_until_a_start_and_is_no_cra
             assert server.process.invocation != first
 
 
+async def test_the_sixth_crash_opens_the_breaker_and_reset_failed_closes_it(installed):
+    spec = echo("breaker", breaker={"window": "5m"})
+    with instance(installed, spec) as unit:
+        async with keeping(installed, [spec]) as keeper:
+            server = keeper.instances["breaker"]
+            for _ in range(6):
+                assert (await error_of(call(server, "crash", status=7))).cause is Cause.CRASHED
+            error = await error_of(server.ready())
+            assert error.cause is Cause.BREAKER_OPEN
+            assert 40 < error.retry_after <= 50
+            assert len(keeper.deaths["breaker"]) == 6
+
+            await asyncio.to_thread(installed.check, "systemctl", "reset-failed", unit.service)
+            await eventually(lambda: answers(server), within=10)
+            assert keeper.news == [("breaker", News.RESET)]
+
+
+async def test_crashes_that_are_spread_out_open_nothing(installed):
+    spec = echo("spread", breaker={"window": "500ms"})
+    with instance(installed, spec):
+        async with keeping(installed, [spec]) as keeper:
+            server = keeper.instances["spread"]
+            for _ in range(8):
+                await error_of(call(server, "crash", status=7))
+                await eventually(
+                    lambda: not server.breaker.recent(asyncio.get_running_loop().time())
+                )
+            assert await call(server, "echo", text="x") == "x"
+            assert len(keeper.deaths["spread"]) == 8
+
+
 async def test_a_start_by_hand_warms_the_server(installed):
     spec = echo("warmed")
     with instance(installed, spec) as unit:

@@ -78,7 +78,9 @@ class Timeouts(Record):
 
 class Breaker(Record):
     crashes: int = Field(5, ge=1, description="crashes within the window that are tolerated")
-    window: Duration = Field("60s", gt=0, description="the window, and the wait while open")  # type: ignore[assignment]
+    window: Duration = Field(
+        "60s", gt=0, description="the window; a sixth of it is the first wait while open"
+    )  # type: ignore[assignment]
     probe: bool = Field(True, description="after the wait, let one call try a start")
 
 

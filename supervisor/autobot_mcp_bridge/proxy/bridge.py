@@ -174,6 +174,8 @@ class Bridge:
                 served.instance.start()
             case News.LISTENING:
                 served.instance.allow()
+            case News.RESET:
+                served.instance.reset()
 
     def _warn(self, added: list[ServerSpec]) -> None:
         """Tell what the runtime cannot keep: a line for all servers of which the same is true."""

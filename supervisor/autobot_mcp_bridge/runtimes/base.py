@@ -17,6 +17,7 @@ class News(StrEnum):
     STOPPED = "stopped"  # it is to stay so until it is started again
     STARTED = "started"  # it runs, and waits for us
     LISTENING = "listening"  # it may be started again
+    RESET = "reset"  # its crashes are to be forgotten
 
 
 class StartError(Exception):

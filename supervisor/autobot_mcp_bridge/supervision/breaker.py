@@ -1,14 +1,18 @@
 """The failure breaker: a pure state machine that decides whether a server may be started again.
 
 Closed: starts are allowed, crashes within the window are counted. More than `crashes` of them open
-it. Open: no start for one window. Then, with `probe`, half-open: one start may be tried; an answer
-closes the breaker, a crash opens it for another window. Without `probe` only a reset closes it.
+it. Open: no start for a sixth of the window (10 s of the usual minute). Then, with `probe`,
+half-open: one start may be tried; an answer closes the breaker, a crash opens it for twice as long
+as before, at most 15 windows. Without `probe` only a reset closes it.
 """
 
 from collections import deque
 from enum import StrEnum
 
 from autobot_mcp_bridge.model.server import Breaker as BreakerSettings
+
+# Of the window: the first wait, and the longest.
+FIRST_WAIT, LONGEST_WAIT = 1 / 6, 15
 
 
 class BreakerState(StrEnum):
@@ -26,6 +30,7 @@ class Breaker:
         self.state = BreakerState.CLOSED
         self._crashes: deque[float] = deque(maxlen=settings.crashes + 1)
         self._opened = 0.0
+        self._wait = settings.window * FIRST_WAIT
 
     def configure(self, settings: BreakerSettings) -> None:
         """Take new settings and forget no crash that still counts."""
@@ -35,10 +40,15 @@ class Breaker:
     def crashed(self, now: float) -> None:
         self.total += 1
         self._crashes.append(now)
-        recent = sum(1 for then in self._crashes if now - then < self.settings.window)
-        if self.state is BreakerState.HALF_OPEN or recent > self.settings.crashes:
-            self.state = BreakerState.OPEN
-            self._opened = now
+        window = self.settings.window
+        if self.state is BreakerState.HALF_OPEN:
+            self._open(now, min(self._wait * 2, window * LONGEST_WAIT))
+        elif self.recent(now) > self.settings.crashes:
+            self._open(now, window * FIRST_WAIT)
+
+    def _open(self, now: float, wait: float) -> None:
+        self.state = BreakerState.OPEN
+        self._opened, self._wait = now, wait
 
     def answered(self) -> None:
         """An answer came: a probe that was under way has succeeded."""
@@ -52,19 +62,21 @@ class Breaker:
         if (
             self.state is BreakerState.OPEN
             and self.settings.probe
-            and now - self._opened >= self.settings.window
+            and now - self._opened >= self._wait
         ):
             self.state = BreakerState.HALF_OPEN
             return True
         return False
 
     def retry_after(self, now: float) -> float:
-        """Seconds until a start may be tried; a whole window when only a reset helps."""
+        """Seconds until a start may be tried; the longest wait when only a reset helps."""
         if self.state is BreakerState.CLOSED:
             return 0.0
-        if not self.settings.probe or self.state is BreakerState.HALF_OPEN:
-            return self.settings.window
-        return max(0.0, self._opened + self.settings.window - now)
+        if not self.settings.probe:
+            return self.settings.window * LONGEST_WAIT
+        if self.state is BreakerState.HALF_OPEN:
+            return self._wait
+        return max(0.0, self._opened + self._wait - now)
 
     def recent(self, now: float) -> int:
         return sum(1 for then in self._crashes if now - then < self.settings.window)

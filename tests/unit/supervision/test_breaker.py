@@ -20,7 +20,7 @@ def test_five_crashes_in_the_window_are_tolerated_and_the_sixth_opens_it():
     crash(breaker, 5)
 
     assert not breaker.may_start(5)
-    assert breaker.retry_after(15) == 50
+    assert breaker.retry_after(8) == 7
 
 
 def test_crashes_that_are_far_apart_never_open_it():
@@ -35,23 +35,41 @@ def test_after_the_wait_one_start_is_tried_and_its_answer_closes_it():
     breaker = Breaker(Settings())
     crash(breaker, *range(6))
 
-    assert breaker.may_start(65)
-    assert not breaker.may_start(65)
+    assert not breaker.may_start(14.9)
+    assert breaker.may_start(15)
+    assert not breaker.may_start(15)
     breaker.answered()
 
-    assert breaker.may_start(66)
-    assert breaker.recent(66) == 0
+    assert breaker.may_start(16)
+    assert breaker.recent(16) == 0
 
 
-def test_a_probe_that_crashes_opens_it_for_another_window():
+def test_each_probe_that_crashes_doubles_the_wait_up_to_a_quarter_of_an_hour():
     breaker = Breaker(Settings())
     crash(breaker, *range(6))
-    assert breaker.may_start(65)
+    now, waits = 5.0, []
 
-    crash(breaker, 66)
+    for _ in range(9):
+        waits.append(breaker.retry_after(now))
+        now += waits[-1]
+        assert not breaker.may_start(now - 0.1)
+        assert breaker.may_start(now)
+        crash(breaker, now)
 
-    assert not breaker.may_start(125)
-    assert breaker.may_start(126)
+    assert waits == [10, 20, 40, 80, 160, 320, 640, 900, 900]
+
+
+def test_after_an_answer_the_waits_begin_anew():
+    breaker = Breaker(Settings())
+    crash(breaker, *range(6))
+    assert breaker.may_start(15)
+    crash(breaker, 15)
+    assert breaker.may_start(35)
+    breaker.answered()
+
+    crash(breaker, *range(40, 46))
+
+    assert breaker.retry_after(45) == 10
 
 
 def test_without_probe_only_a_reset_closes_it():

@@ -74,6 +74,7 @@ class SystemdRuntime:
         self._news = asyncio.Event()  # set, and replaced, at every event
         self._starting: set[str] = set()
         self._silent: set[str] = set()  # whose socket did not listen when it was last told of
+        self._failed: set[str] = set()
         self._newest: dict[str, str] = {}  # instance to the invocation that began last
         self._last_end: dict[str, Ended] = {}
         self._given_up: dict[str, float] = {}
@@ -88,6 +89,7 @@ class SystemdRuntime:
             for gone in set(known) - kept:
                 known.pop(gone)
         self._silent &= kept
+        self._failed &= kept
 
     async def known(self) -> None:
         """Wait until every watched unit's state is known; not bounded, the bus may be away."""
@@ -210,6 +212,17 @@ class SystemdRuntime:
                 self._tell(instance, News.STOPPED)
             case Changed(instance, Kind.SOCKET, state):
                 self._socket(instance, state)
+            case Changed(instance, Kind.SERVICE, state):
+                self._service(instance, state)
+
+    def _service(self, instance: str, state: UnitState) -> None:
+        """`systemctl reset-failed` takes `failed` away without any job."""
+        if state.active == "failed":
+            self._failed.add(instance)
+        elif instance in self._failed:
+            self._failed.discard(instance)
+            if state.active == "inactive" and not state.job:
+                self._tell(instance, News.RESET)
 
     def _socket(self, instance: str, state: UnitState) -> None:
         if not _listens(state):
