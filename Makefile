@@ -3,9 +3,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lab clients check bench bench-peers soak show-main trace install-hooks clean
+.PHONY: help run setup install uninstall test lab clients check bench bench-peers soak show-main trace install-hooks clean
 
 PYTHON ?= python3
+# Installing takes the host's own, whichever Python stands first on PATH.
+HOST_PYTHON := /usr/bin/python3
 VENV := .venv/bin
 # More words for the target's program, such as ARGS="--runtime-dir /tmp/run".
 ARGS ?=
@@ -18,6 +20,12 @@ run:  ## set everything up and serve on 127.0.0.1:8765, first the examples
 
 setup:  ## make .venv with everything that the tests need
 	@$(PYTHON) tools/setup.py
+
+install:  ## install on this host, as root; with DESTDIR=DIR only lay the files below it
+	@PYTHONPATH=supervisor PYTHONDONTWRITEBYTECODE=1 exec $(HOST_PYTHON) -m autobot_mcp_bridge.cli.main install $(if $(DESTDIR),--root $(DESTDIR)) $(ARGS)
+
+uninstall:  ## take it off this host again; ARGS=--keep-data leaves configuration and data
+	@PYTHONPATH=supervisor PYTHONDONTWRITEBYTECODE=1 exec $(HOST_PYTHON) -m autobot_mcp_bridge.cli.main uninstall $(if $(DESTDIR),--root $(DESTDIR)) $(ARGS)
 
 test: setup  ## run the suite; it says what could not run (a failure with CI=true)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab" $(ARGS)

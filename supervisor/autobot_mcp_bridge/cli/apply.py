@@ -7,8 +7,9 @@ import os
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.units.apply import Applier, has_systemd
+from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.plan import Plan
+from autobot_mcp_bridge.units.systemctl import has_systemd
 
 
 def add_parser(subparsers: Subparsers) -> None:

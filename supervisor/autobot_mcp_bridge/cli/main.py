@@ -15,6 +15,8 @@ from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 COMMANDS = {
     "serve": ("serve", "run the proxy and its servers in the foreground"),
     "apply": ("apply", "put servers.json to use with systemd"),
+    "install": ("install", "put the program and its units in place on this host"),
+    "uninstall": ("install", "take everything off this host"),
     "demo": ("demo", "be a small MCP server on stdin and stdout, for first steps"),
     "fetch": ("fetch", "install the packages of the configured servers"),
     "check": ("check", "report every mistake in the configuration"),

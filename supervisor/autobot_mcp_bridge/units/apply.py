@@ -6,7 +6,6 @@ last, and what goes is taken out of accepted.json before its units go.
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,11 +152,6 @@ class Applier:
 
     def _folder(self, instance: str) -> Path:
         return self.units / f"autobot-mcp-bridge@{instance}.service.d"
-
-
-def has_systemd() -> bool:
-    """sd_booted(3)."""
-    return Path("/run/systemd/system").is_dir() and shutil.which("systemctl") is not None
 
 
 def _socket(instance: str) -> str:

@@ -1,7 +1,9 @@
-"""systemctl, for root's own changes: one call for many units, bounded."""
+"""systemctl, for root's own changes: one call for many units, bounded; standard library only."""
 
+import shutil
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
 from autobot_mcp_bridge.model.errors import BridgeError
 
@@ -9,6 +11,11 @@ from autobot_mcp_bridge.model.errors import BridgeError
 TIMEOUT = 120.0
 AT_ONCE = 200  # units in one call: names have at most 110 characters, a command line 2 MiB
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+
+
+def has_systemd() -> bool:
+    """sd_booted(3)."""
+    return Path("/run/systemd/system").is_dir() and shutil.which("systemctl") is not None
 
 
 class SystemctlError(BridgeError):
@@ -37,8 +44,20 @@ def daemon_reload() -> None:
     _run(["daemon-reload"])
 
 
+def run_tool(*command: str) -> str:
+    """Run another program of systemd; what it printed.
+
+    Raises:
+        SystemctlError: it failed, is not there, or took longer than TIMEOUT.
+    """
+    return _call(command, command[0])
+
+
 def _run(words: list[str]) -> None:
-    command = ["systemctl", "--no-ask-password", "--quiet", *words]
+    _call(("systemctl", "--no-ask-password", "--quiet", *words), f"systemctl {words[0]}")
+
+
+def _call(command: tuple[str, ...], name: str) -> str:
     try:
         done = subprocess.run(
             command,
@@ -49,9 +68,10 @@ def _run(words: list[str]) -> None:
             check=False,
         )
     except FileNotFoundError:
-        raise SystemctlError("systemctl is not there: is this a systemd host?") from None
+        raise SystemctlError(f"{command[0]} is not there: is this a systemd host?") from None
     except subprocess.TimeoutExpired:
-        raise SystemctlError(f"systemctl {words[0]} did not end within {TIMEOUT:g} s") from None
+        raise SystemctlError(f"{name} did not end within {TIMEOUT:g} s") from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip() or f"status {done.returncode}"
-        raise SystemctlError(f"systemctl {words[0]}: {text}")
+        raise SystemctlError(f"{name}: {text}")
+    return done.stdout.decode("utf-8", "replace")

@@ -1,0 +1,64 @@
+"""`mcp-bridge install` and `mcp-bridge uninstall`; standard library only, for `make install`."""
+
+import argparse
+import os
+from pathlib import Path
+
+from autobot_mcp_bridge.cli.common import Subparsers
+from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
+from autobot_mcp_bridge.config.places import resolve_places
+from autobot_mcp_bridge.units.install import Installer
+from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.systemctl import has_systemd
+from autobot_mcp_bridge.units.uninstall import Uninstaller
+
+UMASK = 0o022  # the proxy's user reads what is laid
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    install = subparsers.add_parser(
+        "install",
+        help="put the program and its units in place on this host",
+        epilog="Without --root it also makes the user, and enables and starts the proxy.",
+    )
+    uninstall = subparsers.add_parser("uninstall", help="take everything off this host")
+    uninstall.add_argument(
+        "--keep-data",
+        action="store_true",
+        help="leave the configuration, tokens, packages and servers' files",
+    )
+    for parser in (install, uninstall):
+        parser.add_argument(
+            "--root",
+            type=Path,
+            default=Path("/"),
+            metavar="DIR",
+            help="work on the files below DIR, such as a package's; tell systemd nothing",
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    root = Path(os.path.realpath(args.root))
+    if root == Path("/"):
+        if not has_systemd():
+            text = "this host does not run systemd; --root DIR only lays the files"
+            raise UnavailableError(text)
+        if os.geteuid() != 0:
+            raise DeniedError(f"{args.command} changes the system; run it as root")
+    os.umask(UMASK)
+    try:
+        if args.command == "uninstall":
+            done = Uninstaller(root, _say, keep_data=args.keep_data).uninstall()
+            _say("uninstalled" if done else "nothing was installed")
+            return 0
+        done = Installer(root, _say).install(dict(os.environ), resolve_places(uid=0, environ={}))
+    except InstallError as error:
+        raise UnavailableError(str(error)) from None
+    except OSError as error:
+        raise UnavailableError(f"{error.filename}: {error.strerror}") from None
+    _say("installed" if done else "everything is in place already; nothing was changed")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,111 @@
+"""Installing the product on this host, or below a root directory; standard library only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autobot_mcp_bridge import __version__
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.units import place, static
+from autobot_mcp_bridge.units.program import Program
+from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
+
+PROXY = "mcp-bridge-proxy.service"
+APPLY = "mcp-bridge-apply.service"
+# Their change is in force once the proxy, or the socket itself, is started anew.
+_OF_PROXY = frozenset({PROXY, "mcp-bridge-proxy.socket", "mcp-bridge-control.socket"})
+_POLKIT = ("/usr/lib/polkit-1/polkitd", "/usr/libexec/polkitd", "/usr/lib/policykit-1/polkitd")
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """One installation.
+
+    Attributes:
+        root: below which everything is laid; systemd is told of it only where that is "/".
+        say: gets a line for people at each step that does something.
+    """
+
+    root: Path
+    say: Callable[[str], None]
+
+    def install(self, environ: Mapping[str, str], places: Places) -> bool:
+        """Put everything in place; whether anything was not so before. What fails can be repeated.
+
+        Raises:
+            InstallError: the program cannot be made; what ran before goes on.
+            SystemctlError: systemd refused.
+            OSError: a file cannot be written.
+        """
+        before = place.read_manifest(self.root)
+        program = Program(self.root, self.say)
+        renewed = program.ensure(environ)
+        changed = place.place(self.root)
+        for path in changed:
+            self.say(f"laid {self.root / path}")
+        old = before.files if before is not None else ()
+        for path in place.remove(self.root, sorted(set(old) - set(place.placed()))):
+            self.say(f"removed {self.root / path}, which is of an older version")
+            changed.append(path)
+        had = before.enabled if before is not None else ()
+        enabled = had
+        if self.root == Path("/"):
+            new = [unit for unit in static.ENABLED if unit not in had]
+            self._live(new, changed, places, renewed=renewed)
+            enabled = (*had, *new)
+        manifest = place.Manifest(__version__, place.placed(), enabled)
+        program.forget_older()
+        if manifest == before and not changed and not renewed:
+            return False
+        place.write_manifest(self.root, manifest)
+        return True
+
+    def _live(
+        self, new: Sequence[str], changed: Sequence[str], places: Places, *, renewed: bool
+    ) -> None:
+        run_tool("systemd-sysusers", f"/{static.FILES['sysusers.conf']}")
+        run_tool("systemd-tmpfiles", "--create", f"/{static.FILES['tmpfiles.conf']}")
+        if changed:
+            self.say("systemd reads its units again")
+            daemon_reload()
+        if new:
+            self.say(f"enabling {', '.join(new)}")
+            systemctl("enable", new)
+        units = {Path(path).name for path in changed}
+        if not new and (renewed or units & _OF_PROXY):
+            sockets = sorted(name for name in units & _OF_PROXY if name.endswith(".socket"))
+            if sockets:
+                self.say(f"restarting {', '.join(sockets)}")
+                # The proxy holds them, and ends with them.
+                systemctl("stop", [PROXY])
+                systemctl("restart", sockets)
+                systemctl("start", [PROXY])
+            else:
+                self.say("restarting the proxy")
+                systemctl("try-restart", [PROXY])
+        if new:
+            self.say(f"starting {', '.join(new)}")
+            systemctl("start", new)
+        if new or changed or renewed or not _has_text(places.accepted):
+            self._apply(places)
+        if not any(Path(path).exists() for path in _POLKIT):
+            self.say(
+                "polkit is not installed: the proxy can start servers, but not stop them; "
+                "run: apt-get install polkitd"
+            )
+
+    def _apply(self, places: Places) -> None:
+        """A mistake in the configuration is no failure of the installation."""
+        if not places.servers_json.exists():
+            self.say(f"no servers yet: write {places.servers_json}, it is applied by itself")
+        try:
+            systemctl("start", [APPLY])
+        except SystemctlError:
+            self.say(f"the configuration is not in force: journalctl -t {APPLY[:-8]} tells why")
+
+
+def _has_text(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False

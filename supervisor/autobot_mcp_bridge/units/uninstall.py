@@ -1,0 +1,136 @@
+"""Taking the product off this host, or from below a root directory; standard library only."""
+
+import pwd
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autobot_mcp_bridge.units import place, static
+from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
+
+USER = "mcp-bridge"
+# What systemd and apply have made for instances, by administrators' drop-ins, masks and wants.
+_UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "run/systemd/system.control")
+_PATTERNS = (
+    "autobot-mcp-bridge*",
+    "mcp-bridge@*",
+    "mcp-bridge-proxy.*",
+    "mcp-bridge-control.*",
+    "mcp-bridge-apply.*",
+    "mcp-bridge-fetch*",
+    "mcpbridge.slice*",
+)
+_UNITS = "usr/lib/systemd/system"
+_RUNTIME = ("run/mcp-bridge",)
+_DATA = (
+    "etc/mcp-bridge",
+    "var/lib/mcp-bridge",
+    "var/lib/private/mcp-bridge",
+    "var/cache/mcp-bridge",
+    "var/cache/private/mcp-bridge",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Uninstaller:
+    """One removal.
+
+    Attributes:
+        keep_data: leave configuration, tokens, packages and the servers' own files, and the user.
+    """
+
+    root: Path
+    say: Callable[[str], None]
+    keep_data: bool = False
+
+    def uninstall(self) -> bool:
+        """Stop everything and remove it; whether there was anything. What fails can be repeated.
+
+        Raises:
+            SystemctlError: systemd refused; nothing is removed.
+            OSError: a file cannot be removed.
+        """
+        live = self.root == Path("/")
+        if live:
+            self._stop()
+        gone = self._units()
+        before = place.read_manifest(self.root)
+        paths = {*place.placed(), *(before.files if before is not None else ())}
+        gone += place.remove(self.root, sorted(paths))
+        for path in (*_RUNTIME, *(() if self.keep_data else _DATA)):
+            if self._tree(self.root / path):
+                gone.append(path)
+        if live:
+            if gone:
+                daemon_reload()
+                _reset_failed()
+            if not self.keep_data and _has_user():
+                run_tool("userdel", USER)
+                gone.append(f"the user {USER}")
+        # At last: it is what runs.
+        if self._tree(self.root / place.HOME):
+            gone.append(place.HOME)
+        for path in gone:
+            self.say(f"removed {path if ' ' in path else self.root / path}")
+        return bool(gone)
+
+    def _stop(self) -> None:
+        """Everything of ours, the proxy first: it would start servers again."""
+        first = [unit for unit in static.ENABLED if (self.root / _UNITS / unit).exists()]
+        if first:
+            self.say("stopping the proxy")
+            systemctl("disable", first, "--no-reload", "--no-warn")
+            systemctl("stop", first)
+        rest = _loaded()
+        if rest:
+            self.say(f"stopping {len(rest)} units of servers")
+            systemctl("stop", rest)
+
+    def _units(self) -> list[str]:
+        """Drop-ins, masks and wants of our units."""
+        gone = []
+        for directory in _UNIT_DIRECTORIES:
+            folder = self.root / directory
+            found = [
+                path
+                for pattern in _PATTERNS
+                for path in (*folder.glob(pattern), *folder.glob(f"*.wants/{pattern}"))
+            ]
+            gone += [str(path.relative_to(self.root)) for path in found if self._tree(path)]
+            for wants in folder.glob("*.wants"):
+                with suppress(OSError):  # others' wants stay
+                    wants.rmdir()
+        return gone
+
+    def _tree(self, path: Path) -> bool:
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            # rmtree goes by directory descriptors: a server's symlinks lead it nowhere.
+            shutil.rmtree(path)
+        else:
+            return False
+        return True
+
+
+def _loaded() -> list[str]:
+    words = ("--plain", "--no-legend", "--all", "--full")
+    names = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.slice")
+    text = run_tool("systemctl", "list-units", *words, *names)
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+
+def _reset_failed() -> None:
+    for unit in _loaded():
+        with suppress(SystemctlError):  # it is not loaded any more
+            systemctl("reset-failed", [unit])
+
+
+def _has_user() -> bool:
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        return False
+    return True
