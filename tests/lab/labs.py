@@ -18,6 +18,7 @@ def up(
     *,
     host_network: bool = False,
     binds: Iterable[Bind] = (),
+    layers: Iterable[str] = (),
 ) -> Container:
     """Return a container that has booted; one that was there before keeps its files.
 
@@ -32,7 +33,8 @@ def up(
     if host_network:
         binds += [Bind(str(here), str(inside)) for here, inside in lent.paths()]
         variables = lent.variables()
-    spec = Spec(suite, folder.name, lab.owner, host_network, tuple(binds), variables)
+    layers = tuple(layers)
+    spec = Spec(suite, folder.name, lab.owner, host_network, tuple(binds), layers, variables)
     launch.lay_files(container.place, spec)
     spec.write(container.place)
     try:

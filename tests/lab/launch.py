@@ -25,7 +25,8 @@ def command(place: Place, spec: Spec) -> list[str]:
     """Return the words; they are to be run with the cache as current directory."""
     folder = place.folder.relative_to(place.lab.cache)
     # Relative, since a path with a colon or a comma would not survive as a mount option.
-    lower, upper, work = f"bases/{spec.base}", folder / "upper", folder / "work"
+    lower = ":".join((*spec.layers, f"bases/{spec.base}"))
+    upper, work = folder / "upper", folder / "work"
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
     root = folder / "root"
     return [

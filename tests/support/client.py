@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from support.wire import WITHIN, Connection, Response, Stream
+from support.wire import WITHIN, Connection, Dial, Response, Stream
 
 LATEST = "2025-11-25"
 MODERN = "2026-07-28"
@@ -82,6 +82,7 @@ class Client:
         self.host = parts.netloc
         self.token = token
         self.ids = ids if ids is not None else itertools.count(1000)
+        self.dial: Dial | None = None
         self._idle: list[Connection] = []
 
     async def __aenter__(self) -> Self:
@@ -130,7 +131,7 @@ class Client:
         headers: dict[str, str | None] | None = None,
     ) -> Stream:
         """The same on a connection of its own, body unread; the caller closes the stream."""
-        connection = await Connection.open(self.url)
+        connection = await Connection.open(self.url, self.dial)
         return await connection.stream(method, self.target, *self._parts(message, headers, None))
 
     def _parts(
@@ -144,7 +145,7 @@ class Client:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
-        connection = self._idle.pop() if self._idle else await Connection.open(self.url)
+        connection = self._idle.pop() if self._idle else await Connection.open(self.url, self.dial)
         try:
             yield connection
         finally:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,6 +14,7 @@ from support.waiting import PATIENCE
 
 WITHIN = 15.0 * PATIENCE  # seconds for one exchange
 _LIMIT = 64 << 20  # longest line of an answer: 20 MiB answers are part of the tests
+Dial = Callable[[], socket.socket]  # makes a socket that is not connected, and does not block
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
@@ -114,9 +115,20 @@ class Connection:
         self.reusable = True
 
     @classmethod
-    async def open(cls, url: str) -> Self:
+    async def open(cls, url: str, dial: Dial | None = None) -> Self:
+        """Connect; by a socket of `dial`'s, where the address means something elsewhere only."""
         parts = urlsplit(url)
         async with asyncio.timeout(WITHIN):
+            if dial is not None:
+                made = dial()
+                try:
+                    await asyncio.get_running_loop().sock_connect(
+                        made, (parts.hostname, parts.port)
+                    )
+                    return cls(*await asyncio.open_connection(sock=made, limit=_LIMIT))
+                except BaseException:
+                    made.close()
+                    raise
             return cls(*await asyncio.open_connection(parts.hostname, parts.port, limit=_LIMIT))
 
     @classmethod

@@ -1,6 +1,11 @@
+from collections.abc import Iterator
+
 import pytest
 
+from lab import recipe
+from lab.places import Lab
 from support import installed as units
+from support.product import Product, installed_product
 
 
 @pytest.fixture(scope="module")
@@ -8,3 +13,11 @@ def installed(container):
     """The suite's container with the project's unit files in it."""
     units.install(container)
     return container
+
+
+@pytest.fixture(scope="session", params=recipe.SUITES)
+def product(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Product]:
+    """The whole product installed in a container of its own: see support/product.py."""
+    made = installed_product(lab, request.param, f"prod-{request.param}")
+    yield made
+    made.container.down()

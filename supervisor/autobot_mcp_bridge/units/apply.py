@@ -122,7 +122,7 @@ class Applier:
 
     def _remove(self, instances: tuple[str, ...]) -> None:
         self.say(f"removing {_count(len(instances), 'server')}")
-        systemctl("disable", map(_socket, instances), "--no-reload", "--no-warn")
+        systemctl("disable", map(_socket, instances), "--no-reload")
         systemctl("stop", [*map(_socket, instances), *map(_service, instances)])
         if self.purge:
             systemctl("clean", map(_service, instances), "--what=all")

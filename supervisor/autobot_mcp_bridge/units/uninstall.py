@@ -81,7 +81,7 @@ class Uninstaller:
         first = [unit for unit in static.ENABLED if (self.root / _UNITS / unit).exists()]
         if first:
             self.say("stopping the proxy")
-            systemctl("disable", first, "--no-reload", "--no-warn")
+            systemctl("disable", first, "--no-reload")
             systemctl("stop", first)
         rest = _loaded()
         if rest:

@@ -1,0 +1,49 @@
+"""The installed product: a file is written, and a call over HTTP is answered by a sandboxed unit."""
+
+import pytest
+
+from support.containers import properties, reaches
+from support.product import echo
+
+pytestmark = pytest.mark.lab
+
+APPLY = "mcp-bridge-apply.service"
+
+
+async def test_a_written_file_alone_leads_to_a_unit_that_answers_over_http(product):
+    await product.serve(echo("files"), echo("web", tenant="acme", project="site"))
+
+    for name in ("files", "acme.site.web"):
+        async with product.session(name) as client:
+            assert await client.text("echo", text=f"hello {name}") == f"hello {name}"
+        service = f"autobot-mcp-bridge@{name}.service"
+        found = properties(product.container, service, "ActiveState", "DynamicUser")
+        assert found == {"ActiveState": "active", "DynamicUser": "yes"}
+    proxy = properties(product.container, "mcp-bridge-proxy.service", "User", "NRestarts")
+    assert proxy == {"User": "mcp-bridge", "NRestarts": "0"}
+    assert "mcp_bridge" in await product.metrics()
+
+
+async def test_a_server_that_is_taken_out_of_the_file_leaves_no_unit(product):
+    await product.serve(echo("stays"), echo("goes"))
+    await product.serve(echo("stays"))
+
+    units = product.container.check("systemctl", "list-units", "--all", "--plain", "*goes*")
+    assert "autobot" not in units
+    assert product.container.run("ls", "/run/mcp-bridge/goes.sock").status != 0
+
+
+async def test_a_mistake_in_the_file_keeps_what_was_in_force(product):
+    await product.serve(echo("good"))
+    token = product.token("good")
+    product.write("/etc/mcp-bridge/servers.json", '{"version": 1, "servers": [{"name": 3}]}')
+    await reaches(product.container, APPLY, ActiveState="failed", ExecMainStatus="65")
+
+    async with product.session("good", token) as client:
+        assert await client.text("echo", text="still") == "still"
+
+    await product.serve(echo("mended"))
+
+
+def test_a_second_install_changes_nothing_and_says_so(product):
+    assert product.install().splitlines()[-1].endswith("nothing was changed")
