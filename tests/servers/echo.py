@@ -283,6 +283,10 @@ class Server:
         text(ident, "first")
         text(ident, "second")
 
+    def tool_warn(self, ident: Any, arguments: dict[str, Any], params: Any) -> None:
+        os.write(2, arguments["text"].encode() + b"\n")
+        text(ident, "warned")
+
     def tool_stderr(self, ident: Any, arguments: dict[str, Any], params: Any) -> None:
         filler = b"e" * 99 + (b"\n" if arguments.get("lines", True) else b"e")
         for _ in range(int(arguments["size"]) // len(filler)):

@@ -74,6 +74,7 @@ class SystemdRuntime:
         self._news = asyncio.Event()  # set, and replaced, at every event
         self._starting: set[str] = set()
         self._silent: set[str] = set()  # whose socket did not listen when it was last told of
+        self._stopped_sockets: set[str] = set()  # by the operator
         self._failed: set[str] = set()
         self._newest: dict[str, str] = {}  # instance to the invocation that began last
         self._last_end: dict[str, Ended] = {}
@@ -88,8 +89,8 @@ class SystemdRuntime:
         for known in (self._newest, self._last_end, self._given_up, self._connects):
             for gone in set(known) - kept:
                 known.pop(gone)
-        self._silent &= kept
-        self._failed &= kept
+        for some in (self._silent, self._stopped_sockets, self._failed):
+            some.intersection_update(kept)
 
     async def known(self) -> None:
         """Wait until every watched unit's state is known; not bounded, the bus may be away."""
@@ -161,7 +162,7 @@ class SystemdRuntime:
         if state.load_state == "not-found":
             what = "its units are not there; `mcp-bridge apply` makes them"
             raise CallError(Cause.NO_UNIT, what, retry_after=5)
-        if state.active != "failed":
+        if not self._may_revive(instance, state):
             raise CallError(Cause.STOPPED, "the server was stopped by the operator", retry_after=30)
         try:
             await self._watcher.start(instance, Kind.SOCKET)
@@ -170,6 +171,13 @@ class SystemdRuntime:
             raise CallError(Cause.NO_UNIT, what, retry_after=5) from None
         async with asyncio.timeout(REVIVE_WITHIN):
             await self._until(lambda: _listens(self._watcher.state(instance, Kind.SOCKET)))
+
+    def _may_revive(self, instance: str, state: UnitState) -> bool:
+        if state.active == "failed":
+            return True
+        # An enabled socket rests without anybody's stop where its start was refused: at a boot
+        # with its service masked (252 and 257, measured).
+        return state.file_state == "enabled" and instance not in self._stopped_sockets
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for what the bus tells; not bounded."""
@@ -207,7 +215,9 @@ class SystemdRuntime:
             case Ended(instance):
                 self._last_end[instance] = event
                 self._ends.tell(event)
-            case OperatorStop(instance):
+            case OperatorStop(instance, kind):
+                if kind is Kind.SOCKET:
+                    self._stopped_sockets.add(instance)
                 log.info("%s: its unit was stopped by the operator", instance)
                 self._tell(instance, News.STOPPED)
             case Changed(instance, Kind.SOCKET, state):
@@ -227,7 +237,9 @@ class SystemdRuntime:
     def _socket(self, instance: str, state: UnitState) -> None:
         if not _listens(state):
             self._silent.add(instance)
-        elif instance in self._silent:
+            return
+        self._stopped_sockets.discard(instance)
+        if instance in self._silent:
             self._silent.discard(instance)
             self._tell(instance, News.LISTENING)
 
