@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from autobot_mcp_bridge.channels.instance import Hooks, Instance
+from autobot_mcp_bridge.channels.hooks import Hooks
+from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.server import ServerSpec

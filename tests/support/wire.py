@@ -136,6 +136,11 @@ class Connection:
         async with asyncio.timeout(WITHIN):
             return cls(*await asyncio.open_unix_connection(path, limit=_LIMIT))
 
+    @property
+    def ended(self) -> bool:
+        """Whether the other side has closed it."""
+        return self._reader.at_eof() or self._reader.exception() is not None
+
     def send(self, data: bytes) -> None:
         self._writer.write(data)
 

@@ -18,7 +18,7 @@ from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.channels.pipes import Pipes
 from autobot_mcp_bridge.model.errors import METHOD_NOT_FOUND, CallError, Cause
 from autobot_mcp_bridge.model.server import Caps
-from autobot_mcp_bridge.runtimes.base import Process
+from autobot_mcp_bridge.runtimes.base import Adopted, Process
 
 # Progress extends a call's deadline, but never beyond this many times the deadline (H6).
 MAX_EXTENSION = 60
@@ -30,6 +30,8 @@ KEEP_ALIVE = 15.0
 # The ticker looks at deadlines this often; a shorter deadline makes it look more often.
 TICK = 1.0
 TICK_MIN = 0.05
+# A pipe takes so much at once or not at all (pipe(7)); of more it may take a part.
+PIPE_BUF = 4096
 # How much of the first stray line is kept for a start that fails.
 NOISE_SAMPLE = 120
 
@@ -111,6 +113,7 @@ class Channel:
         attention: asyncio.Event,
         on_message: Callable[[dict[str, Any], bytes], None],
         on_dropped: Callable[[str], None],
+        adopted: Adopted | None = None,
     ) -> None:
         self.process = process
         self.ended = asyncio.Event()
@@ -122,8 +125,11 @@ class Channel:
         self.first_answer: Callable[[], None] | None = None  # called once, at the next answer
         self.last_used = asyncio.get_running_loop().time()
         self._caps = caps
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(1 if adopted is None else adopted.first_number)
         self._splitter = LineSplitter(caps.line)
+        if adopted is not None:
+            self._splitter.feed(adopted.rest)
+        self._torn = adopted is not None and adopted.torn
         self._room = Room(max(EVENT_BYTES, 2 * caps.line))
         self._on_message = on_message
         self._on_dropped = on_dropped
@@ -141,6 +147,9 @@ class Channel:
             on_end=channel._end,
             on_deaf=channel._deafened,
         )
+        if channel._torn:
+            channel._pipes.write(b"\n")  # ends what the proxy before could not
+            channel._mind_tear(channel._pipes)
         return channel
 
     @property
@@ -202,11 +211,21 @@ class Channel:
         if self._pipes is None or not self.usable:
             raise CallError(Cause.CRASHED, "the server has just ended")
         line = _text(message)
-        if self._pipes.waiting + len(line) > self._caps.queue:
+        waiting = self._pipes.waiting
+        if waiting + len(line) > self._caps.queue:
             raise CallError(
                 Cause.QUEUE_FULL, "the server does not read its stdin fast enough", retry_after=1
             )
         self._pipes.write(line + b"\n")
+        if self._torn or waiting + len(line) >= PIPE_BUF:
+            self._mind_tear(self._pipes)
+
+    def _mind_tear(self, pipes: Pipes) -> None:
+        """Note whether a proxy that is killed now leaves a part of a line in the pipe."""
+        torn = pipes.waiting > 0
+        if torn != self._torn:
+            self._torn = torn
+            self.process.tear(torn=torn)
 
     # ---- from the server ----
 
@@ -330,6 +349,26 @@ class Channel:
         for call in calls:
             call.error = error
             call.ring()
+
+    def give_up(self, error: CallError) -> None:
+        """As `fail`, and tell the server that nobody waits for its answers."""
+        for number in self.pending:
+            self.notify("notifications/cancelled", {"requestId": number, "reason": str(error)})
+        self.fail(error)
+
+    @property
+    def flushed(self) -> bool:
+        """Whether the server has been given all that was written."""
+        return self._pipes is not None and not self._pipes.waiting
+
+    def leave(self) -> None:
+        """Read and write no more, without an end: a later proxy goes on here."""
+        if self._pipes is not None:
+            self._pipes.pause()
+            whole = self.usable and self.flushed
+            if self._torn:
+                self._mind_tear(self._pipes)
+            self.process.leave(self._splitter.rest if whole else None)
 
     def _end(self) -> None:
         self.ended.set()

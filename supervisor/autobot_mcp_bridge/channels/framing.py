@@ -29,6 +29,11 @@ class LineSplitter:
         self._dropping = False
         self._head = self._tail = b""
 
+    @property
+    def rest(self) -> bytes:
+        """What has come of a line that is not whole; of one that is too long nothing."""
+        return b"".join(self._parts)
+
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
         """Take what arrived and give the lines that are whole, blank ones left out."""
         lines: list[bytes | Oversized] = []

@@ -10,16 +10,16 @@ its code; any end but a clean exit at any time; a start timeout (DESIGN section 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.channels.hello import say_hello
+from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.runtimes.base import Command, Process, Runtime, StartError
+from autobot_mcp_bridge.runtimes.base import Adopted, Command, Process, Runtime, StartError
 from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
 
 # How long the end of stdout waits for the end of the process, which tells the cause.
@@ -37,23 +37,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What the layers above want to know of one server.
-
-    Attributes:
-        restored: awaited before a new process takes calls; bounded by RESTORE_TIMEOUT.
-        message: a notification of the server's that belongs to no call, and its line.
-        started, crashed, dropped: counted as metrics.
-    """
-
-    restored: Callable[[Channel], Coroutine[Any, Any, None]]
-    message: Callable[[dict[str, Any], bytes], None]
-    started: Callable[[], None]
-    crashed: Callable[[Death], None]
-    dropped: Callable[[str], None]
-
-
 class Instance:
     """Keeps one server's process. `run` is its only task; everything else only asks it."""
 
@@ -67,7 +50,7 @@ class Instance:
     ) -> None:
         self.spec = spec
         self.state = State.SLEEPING
-        self.breaker = Breaker(spec.breaker)
+        self.breaker = Breaker(spec.breaker, hooks.changed)
         self.hello: dict[str, Any] | None = None  # the initialize result, kept while it sleeps
         self.last_death: Death | None = None
         self.process: Process | None = None
@@ -156,20 +139,34 @@ class Instance:
 
     # ---- for operators and the configuration ----
 
+    def memo(self) -> list[Any]:
+        """What the next proxy is to know, besides the process."""
+        return [self._stopped, self.breaker.dump()]
+
+    def recall(self, memo: object) -> None:
+        """Go on where an earlier proxy was; what is no memo changes nothing."""
+        match memo:
+            case [bool(stopped), breaker]:
+                self._stopped = stopped
+                self.breaker.load(breaker)
+
+    def _stop(self, *, stopped: bool) -> None:
+        self._stopped = stopped
+        self._hooks.changed()
+        self._attention.set()
+
     def stop(self) -> None:
         """Stop it until it is started again."""
-        self._stopped = True
-        self._attention.set()
+        self._stop(stopped=True)
 
     def start(self) -> None:
         """Let it run again, and start it now."""
-        self._stopped = False
+        self._stop(stopped=False)
         self._want()
 
     def allow(self) -> None:
         """Let it run again, when somebody calls."""
-        self._stopped = False
-        self._attention.set()
+        self._stop(stopped=False)
 
     def _want(self) -> None:
         """Have it started although no call waits for it."""
@@ -207,10 +204,29 @@ class Instance:
         self._restart_by = self._loop.time()
         self._attention.set()
 
+    def give_up_calls(self, error: CallError) -> None:
+        """End the open calls, here and at the server."""
+        if self._channel is not None:
+            self._channel.give_up(error)
+        self._fail_waiters(error)
+
+    @property
+    def flushed(self) -> bool:
+        return self._channel is None or self._channel.flushed
+
+    def leave(self) -> None:
+        """Let go of the process without ending it; then `run` is to be cancelled.
+
+        One that is not ready, or does not read, is for the next proxy to end.
+        """
+        if self._channel is not None:
+            self._channel.leave()
+
     # ---- the one task ----
 
     async def run(self) -> None:
         """Live from definition to removal."""
+        await self._adopt()
         while not self._retired:
             if not self._wanted():
                 self._settle()
@@ -221,6 +237,17 @@ class Instance:
             if self.spec.warm and self.last_death is not None and not self.last_death.asked:
                 await self._pause(WARM_PAUSE)
         self.state = State.SLEEPING
+
+    async def _adopt(self) -> None:
+        """Go on with the process that an earlier proxy has started, if there is one."""
+        self.state = State.WAITING
+        adopted = await self._runtime.adopt(self.spec)
+        if adopted is None:
+            return
+        self.hello = adopted.hello
+        if not adopted.current:
+            self._restart_by = self._loop.time()
+        await self._hold(adopted.process, adopted)
 
     def _wanted(self) -> bool:
         self._waiters = {waiter for waiter in self._waiters if not waiter.done()}
@@ -269,22 +296,28 @@ class Instance:
         self._restart_by = None
         self._hooks.started()
         try:
-            process = self.process = await self._runtime.start(spec, command)
+            process = await self._runtime.start(spec, command)
         except StartError as error:
             self._crashed(error.death, ready=False)
             return
         except CallError as error:
             await self._refused(error)
             return
+        await self._hold(process)
+
+    async def _hold(self, process: Process, adopted: Adopted | None = None) -> None:
+        """One channel from its pipes to its end."""
+        self.process = process
         channel = await Channel.open(
             process,
-            spec.caps,
+            self.spec.caps,
+            adopted=adopted,
             attention=self._attention,
             on_message=self._hooks.message,
             on_dropped=self._hooks.dropped,
         )
         try:
-            await self._through(channel)
+            await self._through(channel, initialized=adopted is not None)
         finally:
             self._channel = None
             channel.close()
@@ -296,11 +329,11 @@ class Instance:
         if self.spec.warm:
             await self._pause(WARM_PAUSE)
 
-    async def _through(self, channel: Channel) -> None:
+    async def _through(self, channel: Channel, *, initialized: bool) -> None:
         """Initialize, serve and end one process."""
         self.state = State.STARTING
         ready = False
-        death = await self._initialize(channel)
+        death = None if initialized else await self._initialize(channel)
         if death is None:
             ready = True
             self.state = State.READY
@@ -344,6 +377,7 @@ class Instance:
                 return await self._death_of(channel)
             return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
         self.hello = hello
+        channel.process.greeted(hello)
         channel.notify("notifications/initialized")
         try:
             async with asyncio.timeout(RESTORE_TIMEOUT):

@@ -82,6 +82,10 @@ class Pipes:
         """Bytes that the server has not taken yet."""
         return self._writer.get_write_buffer_size()
 
+    def pause(self) -> None:
+        """Read no more: what the server writes from now on stays in the pipe."""
+        self._reader.pause_reading()
+
     def close_stdin(self) -> None:
         """Close the server's stdin once what waits has been written: the polite request to end."""
         if not self.writable:

@@ -115,8 +115,8 @@ def known_server(places: Places, server: ServerId) -> None:
     Raises:
         MissingError: it does not; the message names those that do.
     """
-    from autobot_mcp_bridge.config import edit  # noqa: PLC0415 - pydantic is slow to import
-    from autobot_mcp_bridge.config.sources import read_sources  # noqa: PLC0415
+    from autobot_mcp_bridge.config import edit
+    from autobot_mcp_bridge.config.sources import read_sources
 
     sources = read_sources(places)
     if edit.find(sources, server) is None:
@@ -125,7 +125,7 @@ def known_server(places: Places, server: ServerId) -> None:
 
 def duration(text: str) -> float:
     """Read `30s`, `1h` for argparse."""
-    from autobot_mcp_bridge.model.quantities import parse_duration  # noqa: PLC0415 - as above
+    from autobot_mcp_bridge.model.quantities import parse_duration
 
     try:
         return parse_duration(text)

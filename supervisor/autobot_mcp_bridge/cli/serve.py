@@ -27,8 +27,9 @@ from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.server import Listening, listening
-from autobot_mcp_bridge.proxy.service import Notifier, given_sockets
+from autobot_mcp_bridge.proxy.service import Notifier, given
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
+from autobot_mcp_bridge.supervision.journal import Journal
 from autobot_mcp_bridge.units.applied import Applied
 from autobot_mcp_bridge.units.packages import Packages
 
@@ -38,6 +39,8 @@ NOT_A_SANDBOX = (
 )
 # Files that one proxy may hold open: a pipe pair a server, a socket a client.
 OPEN_FILES = 65536
+
+UNIT = "mcp-bridge-proxy.service"
 
 log = logging.getLogger("autobot_mcp_bridge")
 
@@ -112,22 +115,35 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
 
 async def serve_units(places: Places) -> int:
     """Serve the accepted configuration until SIGTERM; the servers are units of systemd."""
-    from autobot_mcp_bridge.runtimes.systemd import SystemdRuntime  # noqa: PLC0415 - needs D-Bus
+    from autobot_mcp_bridge.runtimes.systemd import (
+        KeptPipes,
+        SystemdRuntime,
+    )
 
     source = AcceptedFile(places)
     loaded, _ = await asyncio.to_thread(source.read)
-    notifier, given = Notifier(), given_sockets()
     stop = _until_signal()
-    runtime = SystemdRuntime(places.runtime_dir)
-    bridge = Bridge(places, loaded.host, runtime, Applied(source), source)
+    notifier, have = Notifier(), given()
+    journal = Journal(notifier, have.stored)
+    kept = KeptPipes(notifier, journal)
+    kept.find(have.stored)
+    runtime = SystemdRuntime(places.runtime_dir, kept=kept, generation=journal.generation)
+    bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
-    async with bridge, listening(bridge, loaded.host, given) as where:
+    async with bridge, listening(bridge, loaded.host, have.sockets) as where:
         say(f"listening on {where.url}")
         notifier.ready()
         await stop.wait()
         notifier.stopping()
-        log.info("stopping")
-        await bridge.close_servers()
+        if await runtime.ends_for_good(UNIT):
+            # systemd drops what it holds, and nobody would go on with the servers.
+            log.info("stopping")
+            await bridge.close_servers()
+        else:
+            log.info("leaving the servers to the next proxy")
+            await where.leave()
+            await bridge.leave()
+    await notifier.close()
     return 0
 
 
@@ -171,7 +187,7 @@ def say(line: str) -> None:
 
 def raise_open_files() -> None:
     """Allow this process as many open files as it may have; servers get limits of their own."""
-    import resource  # noqa: PLC0415 - only a proxy needs it
+    import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
@@ -182,7 +198,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
     """Run on uvloop where it is installed: 10-20 % less CPU, and needed for nothing."""
     runner: Callable[[Coroutine[Any, Any, int]], int]
     try:
-        import uvloop  # noqa: PLC0415 - optional
+        import uvloop
     except ImportError:
         runner = asyncio.run
     else:

@@ -14,11 +14,13 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.source import Files, Source
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
+from autobot_mcp_bridge.supervision.journal import Forgetful, Memory
 
 # How often the configuration is looked at: a revocation counts within a second.
 POLL = 0.5
@@ -26,6 +28,9 @@ POLL = 0.5
 SWEEP = 5.0
 # Servers get so long to end at shutdown beyond their own timeouts.stop.
 CLOSE_MARGIN = 5.0
+# What was written to servers before the proxy leaves them is taken within these, or they end.
+FLUSH_LOOKS = 100
+FLUSH_POLL = 0.01
 # A task that failed through a fault of ours is started again after so long.
 FAULT_PAUSE = 1.0
 
@@ -58,8 +63,10 @@ class Bridge:
         runtime: Runtime,
         packages: Packages,
         source: Source | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.places = places
+        self._memory = memory or Forgetful()
         self._source = source or Files(places)
         self.settings = settings
         self.runtime = runtime
@@ -104,6 +111,34 @@ class Bridge:
             _, late = await asyncio.wait(tasks, timeout=longest + CLOSE_MARGIN)
             for task in late:
                 task.cancel()
+
+    def end_streams(self) -> None:
+        """End the sessions' own streams, and no session: whoever reads one opens it again."""
+        for served in self.routes.values():
+            for session in served.shared.sessions:
+                session.outbox.hang_up()
+
+    async def leave(self) -> None:
+        """Let go of all servers and sessions as they are: the next proxy goes on with them.
+
+        Calls that are still open get an error; bounded.
+        """
+        if self._watcher is not None:
+            self._watcher.cancel()
+        tasks = dict(self._tasks)
+        for served in tasks:
+            error = CallError(Cause.SHUTTING_DOWN, "the proxy is being restarted", retry_after=1)
+            served.instance.give_up_calls(error)
+        for _ in range(FLUSH_LOOKS):
+            if all(served.instance.flushed for served in tasks):
+                break
+            await asyncio.sleep(FLUSH_POLL)
+        for served, task in tasks.items():
+            served.instance.leave()
+            task.cancel()
+            served.shared.sessions.leave()
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=CLOSE_MARGIN)
 
     # ---- configuration ----
 
@@ -160,6 +195,7 @@ class Bridge:
             served.instance.retire()
         enabled = [served.spec.instance for served in routes.values() if served.spec.enabled]
         self.runtime.watch(enabled, self._heard)
+        self._memory.only(served.spec.instance for served in routes.values())
         self._warn(added)
 
     def _heard(self, instance: str, news: News) -> None:
@@ -188,7 +224,12 @@ class Bridge:
 
     def _add(self, spec: ServerSpec) -> Served:
         served = Served(
-            spec, index_tokens(spec, ()), self.runtime, self.packages.command, self.settings.limits
+            spec,
+            index_tokens(spec, ()),
+            self.runtime,
+            self.packages.command,
+            self.settings.limits,
+            self._memory,
         )
         self._tasks[served] = self._group.create_task(self._keep(served), name=spec.instance)
         return served

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -37,14 +38,37 @@ class Server(web.Server):
         self._limit = limits.connections
         self._write_timeout = round(limits.write_timeout * 1000)
         self._busy: set[object] = set()
+        self._leaving = False
+        self._quiet = asyncio.Event()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         self._busy.add(connection)
         try:
-            return await self._answer(request)
+            response = await self._answer(request)
+            if self._leaving:
+                response.force_close()
+            return response
         finally:
             self._busy.discard(connection)
+            if self._leaving and not self._busy:
+                self._quiet.set()
+
+    async def leave(self, notice: float, patience: float) -> None:
+        """Say `Connection: close` with each answer, and wait until no request is open.
+
+        Args:
+            notice: seconds for those who send one request after the other to hear of it: whoever
+                is just sending cannot know of a connection that is closed without a word.
+            patience: seconds at most after that.
+        """
+        self._leaving = True
+        await asyncio.sleep(notice)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while self._busy:
+                    self._quiet.clear()
+                    await self._quiet.wait()
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterable
 
-from autobot_mcp_bridge.channels.instance import Hooks, Instance
+from autobot_mcp_bridge.channels.hooks import Hooks
+from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.config.tokens import TokenRecord
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -13,8 +14,12 @@ from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
+from autobot_mcp_bridge.sessions.kept import KeptSessions
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
+from autobot_mcp_bridge.supervision.journal import Memory
+
+_INSTANCE = "instance"
 
 # Resolves a definition's command, or raises CallError.
 Commands = Callable[[ServerSpec], Command]
@@ -30,24 +35,32 @@ class Served:
         runtime: Runtime,
         commands: Commands,
         limits: HostLimits,
+        memory: Memory,
     ) -> None:
         self.spec = spec
         self.tokens = tokens
         self.counts = Counts()
-        sessions = SessionTable(limits, time.monotonic)
-        self.shared = SharedServer(spec, sessions, self.counts.count_drop)
+        self._memory = memory
+        self._kept: KeptSessions | None = KeptSessions(memory, spec.instance)
+        sessions = SessionTable(limits, time.monotonic, self._kept)
+        self.shared = SharedServer(spec, sessions, self.counts.count_drop, memory)
         hooks = Hooks(
             restored=self.shared.restored,
             message=self.shared.notified,
             started=self.counts.count_start,
             crashed=self._count_crash,
             dropped=self.counts.count_drop,
+            changed=self._remember,
         )
         self.instance = Instance(spec, runtime, commands, hooks, limits.calls_per_server)
         self.shared.instance = self.instance
+        self.instance.recall(memory.items(_INSTANCE, spec.instance).get(""))
 
     def _count_crash(self, death: Death) -> None:
         self.counts.crashes[death.cause.value] += 1
+
+    def _remember(self) -> None:
+        self._memory.put(_INSTANCE, self.spec.instance, "", self.instance.memo())
 
     def configure(self, spec: ServerSpec) -> None:
         """Put a changed definition to use; sessions go on."""
@@ -60,7 +73,19 @@ class Served:
     def admit(self, tokens: TokenIndex) -> None:
         """Put changed tokens to use; who is no longer let in loses its sessions (F7)."""
         self.tokens = tokens
+        if self._kept is not None:
+            self._restore(self._kept)
+            self._kept = None
         self.sweep()
+
+    def _restore(self, kept: KeptSessions) -> None:
+        """Once: go on with the sessions of the proxy before whose tokens still count."""
+        for session in kept.read():
+            principal = self.tokens.find(session.digest)
+            if principal is None:
+                kept.ended(session.id, session.subscriptions)
+            else:
+                self.shared.sessions.restore(session, principal, self.counts.count_drop)
 
     def sweep(self) -> None:
         """End the sessions that have expired, or whose token has."""

@@ -4,7 +4,7 @@ import ipaddress
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,10 @@ from autobot_mcp_bridge.proxy.replies import not_allowed
 # How long open requests may go on at shutdown once the servers have been told to end.
 SHUTDOWN = 5.0
 BACKLOG = 1024
+# A restart: connections that are in use hear of it within the first, open calls get the second,
+# which together with SHUTDOWN lies below TimeoutStopSec= of mcp-bridge-proxy.service.
+NOTICE = 0.3
+PATIENCE = 10.0
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:
@@ -40,6 +44,7 @@ logging.getLogger("aiohttp.server").addFilter(_is_our_fault)
 class Listening:
     url: str
     operator_url: str
+    leave: Callable[[], Awaitable[None]]  # take no more, and let what is open end; bounded
 
 
 def front(bridge: Bridge, settings: HostSettings) -> connections.Handler:
@@ -105,7 +110,15 @@ async def listening(
             # Only ours: where another proxy runs, we have not come so far.
             made.callback(path.unlink, missing_ok=True)
         await web.SockSite(control, listener).start()
-        yield Listening(url, operator_url)
+
+        async def leave() -> None:
+            # Who connects now waits in the socket, for the next proxy where it is systemd's.
+            for site in list(main.sites):
+                await site.stop()
+            bridge.end_streams()
+            await server.leave(NOTICE, PATIENCE)
+
+        yield Listening(url, operator_url, leave)
 
 
 def check_address(settings: HostSettings, given: Mapping[str, socket.socket]) -> None:

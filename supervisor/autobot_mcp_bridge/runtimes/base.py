@@ -1,14 +1,15 @@
 """The seam between a server's definition and its process."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.server import ServerSpec
 
-__all__ = ["Command", "News", "Process", "Runtime", "StartError"]
+__all__ = ["Adopted", "Command", "News", "Process", "Runtime", "StartError"]
 
 
 class News(StrEnum):
@@ -56,6 +57,40 @@ class Process(Protocol):
         """
         ...
 
+    # For a runtime whose processes outlive the proxy; to others these say nothing.
+
+    def greeted(self, hello: dict[str, Any]) -> None:
+        """It is initialized, with this result."""
+        ...
+
+    def tear(self, *, torn: bool) -> None:
+        """Its stdin holds, or no longer holds, a line that is not whole."""
+        ...
+
+    def leave(self, rest: bytes | None) -> None:
+        """The proxy ends: `rest` of a line has been read; None: nobody can go on with it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A process that an earlier proxy has started, and what is to be known of it.
+
+    Attributes:
+        hello: its initialize result.
+        rest: what it had said of a line that is not whole yet.
+        torn: whether it may have been given a part of a line only.
+        first_number: no id from here on was ever used toward it.
+        current: whether it was started from the definition as it is now.
+    """
+
+    process: Process
+    hello: dict[str, Any]
+    rest: bytes
+    torn: bool
+    first_number: int
+    current: bool
+
 
 class Runtime(Protocol):
     """Starts servers. One object for a proxy's whole life."""
@@ -65,6 +100,10 @@ class Runtime(Protocol):
     @property
     def dropped_lines(self) -> Mapping[str, int]:
         """Lines of stderr beyond a server's budget, by instance; they reached no log."""
+        ...
+
+    async def adopt(self, spec: ServerSpec) -> Adopted | None:
+        """The server's process from an earlier proxy, if it still runs; bounded."""
         ...
 
     async def start(self, spec: ServerSpec, command: Command) -> Process:

@@ -17,6 +17,7 @@ class Outbox:
         self._wake: asyncio.Future[None] | None = None
         self.closed = False
         self.taken = False  # a stream reads it
+        self._hung_up = False
 
     def push(self, event: bytes) -> None:
         if self.closed:
@@ -35,6 +36,18 @@ class Outbox:
             self._backlog.clear()
         self._ring()
 
+    def hang_up(self) -> None:
+        """End the stream once it has been read empty; what comes after waits for another proxy."""
+        self._hung_up = True
+        self._ring()
+
+    def rest(self) -> list[bytes]:
+        """Take what nobody has read."""
+        found = []
+        while self._backlog:
+            found.append(self._backlog.pop())
+        return found
+
     def release(self) -> None:
         """The stream has ended; what it has not read waits for the next, if there can be one."""
         self.taken = False
@@ -49,9 +62,9 @@ class Outbox:
         """The next message; None when nothing came within `patience` seconds.
 
         Raises:
-            EOFError: the outbox is closed and empty.
+            EOFError: the outbox is closed, or hung up, and empty.
         """
-        if not self._backlog and not self.closed:
+        if not self._backlog and not self.closed and not self._hung_up:
             self._wake = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(patience):

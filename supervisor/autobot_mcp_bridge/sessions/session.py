@@ -8,6 +8,7 @@ from autobot_mcp_bridge.channels.channel import Call
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.sessions.kept import KeptSession, KeptSessions
 from autobot_mcp_bridge.sessions.outbox import Outbox
 
 # RFC 5424 severities as MCP names them, most verbose first (25 server/utilities/logging).
@@ -33,8 +34,10 @@ class Session:
         "version",
     )
 
-    def __init__(self, principal: Principal, version: str, outbox: Outbox) -> None:
-        self.id = secrets.token_urlsafe(24)  # 192 bits (B1 asks for 128)
+    def __init__(
+        self, principal: Principal, version: str, outbox: Outbox, session_id: str = ""
+    ) -> None:
+        self.id = session_id or secrets.token_urlsafe(24)  # 192 bits (B1 asks for 128)
         self.principal = principal
         self.version = version
         self.outbox = outbox
@@ -51,9 +54,10 @@ class Session:
 
 
 class SessionTable:
-    """The live sessions of one server."""
+    """The live sessions of one server; `kept` has them written down for the next proxy."""
 
-    def __init__(self, limits: HostLimits, now: Callable[[], float]) -> None:
+    def __init__(self, limits: HostLimits, now: Callable[[], float], kept: KeptSessions) -> None:
+        self.kept = kept
         self._limits = limits
         self._now = now
         self._by_id: dict[str, Session] = {}
@@ -62,6 +66,9 @@ class SessionTable:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def __contains__(self, session: Session) -> bool:
+        return self._by_id.get(session.id) is session
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._by_id.values()))
@@ -83,14 +90,36 @@ class SessionTable:
             raise CallError(
                 Cause.TOO_MANY_SESSIONS, "the token has too many sessions", retry_after=60
             )
-        outbox = Outbox(
-            self._limits.stream_events, self._limits.stream_bytes, on_dropped, self._room
-        )
-        session = Session(principal, version, outbox)
+        session = Session(principal, version, self._outbox(on_dropped))
+        self._enter(session)
+        self.kept.write(session)
+        return session
+
+    def restore(
+        self, kept: KeptSession, principal: Principal, on_dropped: Callable[[str], None]
+    ) -> None:
+        """Go on with a session of the proxy before; its time to expire begins anew."""
+        session = Session(principal, kept.version, self._outbox(on_dropped), kept.id)
+        session.level = kept.level
+        session.subscriptions = kept.subscriptions
+        self._enter(session)
+        for event in self.kept.unread(session.id):
+            session.outbox.push(event)
+
+    def leave(self) -> None:
+        """Write down what waits for readers, who will come to the next proxy."""
+        for session in self:
+            self.kept.leave(session.id, session.outbox.rest())
+
+    def _outbox(self, on_dropped: Callable[[str], None]) -> Outbox:
+        limits = self._limits
+        return Outbox(limits.stream_events, limits.stream_bytes, on_dropped, self._room)
+
+    def _enter(self, session: Session) -> None:
         session.last_used = self._now()
         self._by_id[session.id] = session
-        self._per_token[principal.digest] = held + 1
-        return session
+        digest = session.principal.digest
+        self._per_token[digest] = self._per_token.get(digest, 0) + 1
 
     def find(self, session_id: str, principal: Principal) -> Session | None:
         """The live session of this id, if it is this caller's: an id is no credential (B5)."""
@@ -110,6 +139,7 @@ class SessionTable:
         else:
             del self._per_token[session.principal.digest]
         session.outbox.close()
+        self.kept.ended(session.id, session.subscriptions)
 
     def end_where(self, condition: Callable[[Session], bool]) -> None:
         for session in self:

@@ -5,6 +5,7 @@ initialize from that. Sessions outlive the process: what they had subscribed to 
 next one. No call is ever sent twice.
 """
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,7 @@ from autobot_mcp_bridge.sessions.session import (
     SessionTable,
 )
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
+from autobot_mcp_bridge.supervision.journal import Memory
 
 # Deadline of the proxy's own requests that restore sessions in a new process.
 RESTORE_CALL = 3.0
@@ -49,6 +51,7 @@ RESTORE_CALL = 3.0
 # a microsecond, and no server may take more than some percent of the loop with them.
 DELIVERIES = 20_000
 TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+_TOOLS = "tools"
 # Capabilities that need a stream which modern clients cannot open here.
 STREAM_FLAGS = ("listChanged", "subscribe")
 
@@ -57,15 +60,22 @@ class SharedServer:
     """Conversations with one shared server."""
 
     def __init__(
-        self, spec: ServerSpec, sessions: SessionTable, on_dropped: Callable[[str], None]
+        self,
+        spec: ServerSpec,
+        sessions: SessionTable,
+        on_dropped: Callable[[str], None],
+        memory: Memory,
     ) -> None:
         self.sessions = sessions
         self.instance: Instance  # set by whoever builds both
         self._on_dropped = on_dropped
         self._tools_list: Answer | None = None  # the first page, as the server gave it
         self._tools_stale = False  # it is of a definition that no longer stands
+        self._memory = memory
+        # Of the list that sessions may know, also from a proxy before; "" when they know none.
+        self._tools_digest = str(memory.items(_TOOLS, spec.instance).get("", ""))
         self._server_meta = b""
-        self._tasks = TaskOwners()
+        self._tasks = TaskOwners(memory, spec.instance)
         self._deliveries = Budget(DELIVERIES, DELIVERIES, time.monotonic())
         self.configure(spec)
 
@@ -157,7 +167,7 @@ class SharedServer:
             case "logging/setLevel":
                 finish = self._finish_level(session, message, params)
             case "resources/subscribe":
-                finish = _finish_subscribe(session, params)
+                finish = self._finish_subscribe(session, params)
             case "resources/unsubscribe":
                 if self._still_subscribed(session, params.get("uri")):
                     return jsonrpc.result_body(client_id, {})
@@ -213,6 +223,7 @@ class SharedServer:
         if not isinstance(uri, str):
             return False
         session.subscriptions.discard(uri)
+        self.sessions.kept.unsubscribed(session.id, uri)
         return any(uri in other.subscriptions for other in self.sessions)
 
     def _check_tool(self, params: dict[str, Any]) -> None:
@@ -250,8 +261,11 @@ class SharedServer:
         return finish
 
     def _learn_tools(self, answer: Answer) -> None:
-        self._tools_list = answer
+        old, self._tools_list = self._tools_list, answer
         self._tools_stale = False
+        if old is None or old.encode(b"0") != answer.encode(b"0"):
+            self._tools_digest = _digest(answer)
+            self._memory.put(_TOOLS, self.spec.instance, "", self._tools_digest)
 
     def _filtered(self, answer: Answer) -> Answer:
         if self.tools.everything:
@@ -283,6 +297,8 @@ class SharedServer:
         match message["method"]:
             case "notifications/tools/list_changed":
                 self._tools_list = None
+                self._tools_digest = ""
+                self._memory.drop(_TOOLS, self.spec.instance, "")
                 self._deliver(line, list(self.sessions))
             case "notifications/resources/list_changed" | "notifications/prompts/list_changed":
                 self._deliver(line, list(self.sessions))
@@ -333,15 +349,15 @@ class SharedServer:
             )
         uris = sorted(set().union(*(session.subscriptions for session in self.sessions)))
         calls += [_ask(channel, "resources/subscribe", {"uri": uri}) for uri in uris]
-        tools = _ask(channel, "tools/list", {}) if self._tools_list is not None else None
+        tools = _ask(channel, "tools/list", {}) if self._tools_digest else None
         for call in calls:
             await call.result()
-        if tools is None or self._tools_list is None:
+        if tools is None or not self._tools_digest:
             return
         answer = await tools.result()
         if answer.is_error:
             return
-        differs = answer.encode(b"0") != self._tools_list.encode(b"0")
+        differs = _digest(answer) != self._tools_digest
         self._learn_tools(answer)
         if differs:
             self._deliver(TOOLS_CHANGED, list(self.sessions))
@@ -359,9 +375,32 @@ class SharedServer:
         def finish(answer: Answer) -> Answer:
             if not answer.is_error:
                 session.level = wanted
+                if session in self.sessions:
+                    self.sessions.kept.write(session)
             return answer
 
         return finish
+
+    def _finish_subscribe(self, session: Session, params: dict[str, Any]) -> Finish | None:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            return None
+        if len(uri) > MAX_URI:
+            raise CallError(Cause.BAD_TEXT, f"uri: at most {MAX_URI} characters")
+        if len(session.subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise CallError(Cause.QUEUE_FULL, "the session has too many subscriptions")
+
+        def finish(answer: Answer) -> Answer:
+            if not answer.is_error and session in self.sessions:
+                session.subscriptions.add(uri)
+                self.sessions.kept.subscribed(session, uri)
+            return answer
+
+        return finish
+
+
+def _digest(answer: Answer) -> str:
+    return hashlib.sha256(answer.encode(b"0")).hexdigest()
 
 
 def _params(message: dict[str, Any]) -> dict[str, Any]:
@@ -387,20 +426,3 @@ def _strip_modern_meta(params: dict[str, Any]) -> None:
 def _ask(channel: Channel, method: str, params: dict[str, Any]) -> Call:
     message = {"jsonrpc": "2.0", "method": method, "params": params}
     return channel.request(message, RESTORE_CALL)
-
-
-def _finish_subscribe(session: Session, params: dict[str, Any]) -> Finish | None:
-    uri = params.get("uri")
-    if not isinstance(uri, str):
-        return None
-    if len(uri) > MAX_URI:
-        raise CallError(Cause.BAD_TEXT, f"uri: at most {MAX_URI} characters")
-    if len(session.subscriptions) >= MAX_SUBSCRIPTIONS:
-        raise CallError(Cause.QUEUE_FULL, "the session has too many subscriptions")
-
-    def finish(answer: Answer) -> Answer:
-        if not answer.is_error:
-            session.subscriptions.add(uri)
-        return answer
-
-    return finish

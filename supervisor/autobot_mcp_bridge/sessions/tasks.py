@@ -6,16 +6,20 @@ from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.supervision.journal import Memory
 
 # Tasks that are remembered for one server; the oldest is forgotten first, and then unknown.
 MAX_TASKS = 4096
+_TASK = "task"
 
 
 class TaskOwners:
-    """Which caller made which task of one server."""
+    """Which caller made which task of one server; the next proxy finds it in the memory."""
 
-    def __init__(self) -> None:
-        self._owner: dict[str, str] = {}
+    def __init__(self, memory: Memory, instance: str) -> None:
+        self._memory = memory
+        self._instance = instance
+        self._owner: dict[str, str] = memory.items(_TASK, instance)
 
     def learn(self, principal: Principal, answer: Answer) -> Answer:
         """Note the task that a call has made, if it has made one."""
@@ -23,8 +27,11 @@ class TaskOwners:
         task_id = task.get("taskId") if isinstance(task, dict) else None
         if isinstance(task_id, str):
             self._owner[task_id] = principal.digest
+            self._memory.put(_TASK, self._instance, task_id, principal.digest)
             while len(self._owner) > MAX_TASKS:
-                del self._owner[next(iter(self._owner))]
+                oldest = next(iter(self._owner))
+                del self._owner[oldest]
+                self._memory.drop(_TASK, self._instance, oldest)
         return answer
 
     def check(self, principal: Principal, params: dict[str, Any]) -> None:

@@ -7,7 +7,9 @@ as before, at most 15 windows. Without `probe` only a reset closes it.
 """
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from autobot_mcp_bridge.model.server import Breaker as BreakerSettings
 
@@ -22,10 +24,16 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """Fed by whichever runtime; every method takes the time in seconds of a monotonic clock."""
+    """Fed by whichever runtime; every method takes the time in seconds of a monotonic clock.
 
-    def __init__(self, settings: BreakerSettings) -> None:
+    `changed` is called whenever `dump` gives something else.
+    """
+
+    def __init__(
+        self, settings: BreakerSettings, changed: Callable[[], None] = lambda: None
+    ) -> None:
         self.settings = settings
+        self._changed = changed
         self.total = 0
         self.state = BreakerState.CLOSED
         self._crashes: deque[float] = deque(maxlen=settings.crashes + 1)
@@ -45,6 +53,7 @@ class Breaker:
             self._open(now, min(self._wait * 2, window * LONGEST_WAIT))
         elif self.recent(now) > self.settings.crashes:
             self._open(now, window * FIRST_WAIT)
+        self._changed()
 
     def _open(self, now: float, wait: float) -> None:
         self.state = BreakerState.OPEN
@@ -65,6 +74,7 @@ class Breaker:
             and now - self._opened >= self._wait
         ):
             self.state = BreakerState.HALF_OPEN
+            self._changed()
             return True
         return False
 
@@ -85,3 +95,23 @@ class Breaker:
         """Close it and forget the crashes; the total stays."""
         self.state = BreakerState.CLOSED
         self._crashes.clear()
+        self._changed()
+
+    def dump(self) -> list[Any]:
+        """What a later process of the same boot can `load`; CLOCK_MONOTONIC is the machine's."""
+        return [self.state.value, self.total, self._opened, self._wait, list(self._crashes)]
+
+    def load(self, dumped: object) -> None:
+        """Go on where another has stopped; what is no dump changes nothing."""
+        match dumped:
+            case [
+                str(state),
+                int(total),
+                int() | float() as opened,
+                int() | float() as wait,
+                list(crashes),
+            ] if state in list(BreakerState):
+                self.state = BreakerState(state)
+                self.total = total
+                self._opened, self._wait = opened, wait
+                self._crashes = deque(crashes, maxlen=self.settings.crashes + 1)

@@ -17,6 +17,7 @@ from autobot_mcp_bridge.supervision.unit_paths import PATTERNS, Kind, unit_of
 from autobot_mcp_bridge.supervision.unit_state import UNIT, UnitState
 from autobot_mcp_bridge.supervision.watched_unit import WatchedUnit
 
+JOB_WITHIN = 1.0  # seconds for the two answers about a job
 READ_AGAIN = 1.0  # seconds after a read that failed although the bus is there
 AT_ONCE = 16  # reads under way; each may be 60 KiB of answer
 # All that counts of a socket; a service is read whole.
@@ -85,6 +86,20 @@ class Watcher:
         """Return what is known; None for an instance that is not watched or not read yet."""
         unit = self._units.get(unit_of(instance, kind))
         return unit.state if unit is not None else None
+
+    async def job_of(self, unit: str) -> str:
+        """What the unit's job is to do, such as `stop` or `restart`; "" without one, or a bus."""
+        try:
+            async with asyncio.timeout(JOB_WITHIN):
+                found = await self._manager.read_some(unit, "Job")
+                number = int(found["Job"][0])
+                if not number:
+                    return ""
+                typed = asyncio.get_running_loop().create_future()
+                self._manager.job_type(number, typed.set_result, typed.set_exception)
+                return str(await typed)
+        except (TimeoutError, BusError):
+            return ""
 
     async def start(self, instance: str, kind: Kind = Kind.SERVICE) -> None:
         """Queue a start; the events tell what comes of it.

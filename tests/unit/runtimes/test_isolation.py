@@ -211,7 +211,7 @@ async def test_run_as_is_kept_as_root_and_never_means_root(need, child):
     told = await (await child("tell", run_as="nobody")).line()
 
     assert told["uid"] == 65534
-    with pytest.raises(StartError, match="never runs as root"):
+    with pytest.raises(ValueError, match="any user but root"):
         await child("tell", name="other", run_as="root")
 
 

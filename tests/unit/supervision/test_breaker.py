@@ -1,5 +1,6 @@
 """The failure breaker as a pure state machine (NV-07)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,3 +94,25 @@ def test_it_is_open_exactly_when_more_than_the_limit_fell_into_one_window(times)
         opened = opened or len(recent) > 3
 
         assert (breaker.state is not BreakerState.CLOSED) == opened
+
+
+def test_a_dump_goes_on_in_another_breaker():
+    changes = []
+    first = Breaker(Settings(crashes=1, window=60), lambda: changes.append(1))
+    second = Breaker(Settings(crashes=1, window=60))
+    first.crashed(10.0)
+    second.load(first.dump())
+    second.crashed(11.0)
+    assert (second.state, second.total, second.retry_after(16.0)) == (BreakerState.OPEN, 2, 5.0)
+    first.crashed(11.0)
+    first.reset()
+    assert len(changes) == 3
+    second.load(first.dump())
+    assert second.may_start(12.0)
+
+
+@pytest.mark.parametrize("dump", [None, [], ["closed"], ["no state", 1, 1.0, 1.0, []], "closed"])
+def test_what_is_no_dump_changes_nothing(dump):
+    breaker = Breaker(Settings(crashes=1, window=60))
+    breaker.load(dump)
+    assert breaker.dump() == ["closed", 0, 0.0, 10.0, []]

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.runtimes.subprocess.kin import Kin, Mains
@@ -53,6 +54,12 @@ class ServerProcess:
 
     async def ended(self) -> Death:
         return await asyncio.shield(self._death)
+
+    def greeted(self, hello: dict[str, Any]) -> None: ...
+
+    def tear(self, *, torn: bool) -> None: ...
+
+    def leave(self, rest: bytes | None) -> None: ...
 
     async def stop(self, grace: float) -> Death:
         return await asyncio.shield(self.end(grace))

@@ -59,6 +59,9 @@ class SubprocessRuntime:
         # Its threads live until close(): a server dies with the thread that started it.
         self._pool = ThreadPoolExecutor(LAUNCHES, thread_name_prefix="launch")
 
+    async def adopt(self, spec: ServerSpec) -> None:
+        """No child of ours outlives us."""
+
     async def start(self, spec: ServerSpec, command: Command) -> ServerProcess:
         if self._closing:
             raise refused("the proxy is shutting down")

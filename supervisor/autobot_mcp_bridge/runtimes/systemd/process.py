@@ -5,11 +5,13 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.unit_result import UnitResult
 from autobot_mcp_bridge.runtimes.systemd.ends import Ends
 from autobot_mcp_bridge.runtimes.systemd.handover import Handed
+from autobot_mcp_bridge.runtimes.systemd.kept import KeptPipes
 from autobot_mcp_bridge.supervision.bus import BusError
 from autobot_mcp_bridge.supervision.watcher import Watcher
 
@@ -29,12 +31,17 @@ class UnitProcess:
         watcher: Watcher,
         ends: Ends,
         redact: Callable[[str], str],
+        kept: KeptPipes,
+        view: str,
     ) -> None:
         self.invocation = handed.invocation
         self.pid = handed.pid
         self.stdin_fd = handed.stdin_fd
         self.stdout_fd = handed.stdout_fd
         self.redact = redact
+        self._handed = handed
+        self._kept = kept
+        self._view = view
         self._instance = instance
         self._watcher = watcher
         self._ends = ends
@@ -45,6 +52,7 @@ class UnitProcess:
         try:
             self._pidfd = os.pidfd_open(handed.pid)
         except ProcessLookupError:
+            self._kept.release(instance, self.invocation)
             self._gone.set()
         else:
             asyncio.get_running_loop().add_reader(self._pidfd, self._exited)
@@ -52,6 +60,7 @@ class UnitProcess:
     def _exited(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
+        self._kept.release(self._instance, self.invocation)
         self._gone.set()
 
     async def ended(self) -> Death:
@@ -62,9 +71,19 @@ class UnitProcess:
 
     async def stop(self, grace: float) -> Death:
         if self._stopping is None:
+            self._kept.release(self._instance, self.invocation)
             self._asked = self._asked or not self._gone.is_set()
             self._stopping = asyncio.create_task(self._stop(grace), name=f"stop {self.invocation}")
         return await asyncio.shield(self._stopping)
+
+    def greeted(self, hello: dict[str, Any]) -> None:
+        self._kept.greeted(self._instance, self._handed, hello, self._view)
+
+    def tear(self, *, torn: bool) -> None:
+        self._kept.torn(self._instance, self.invocation, torn=torn)
+
+    def leave(self, rest: bytes | None) -> None:
+        self._kept.rest(self._instance, self._handed, rest)
 
     async def _stop(self, grace: float) -> Death:
         with suppress(TimeoutError):

@@ -12,13 +12,15 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.unit_result import UnitResult
-from autobot_mcp_bridge.runtimes.base import Command, News, StartError
+from autobot_mcp_bridge.runtimes.base import Adopted, Command, News, StartError
 from autobot_mcp_bridge.runtimes.systemd import handover
 from autobot_mcp_bridge.runtimes.systemd.ends import Ends
 from autobot_mcp_bridge.runtimes.systemd.handover import Handed
+from autobot_mcp_bridge.runtimes.systemd.kept import KeptPipes, view_of
 from autobot_mcp_bridge.runtimes.systemd.process import UnitProcess
 from autobot_mcp_bridge.supervision.bus import SYSTEM_BUS, BusError
 from autobot_mcp_bridge.supervision.ended import FOLDER, WITHIN
+from autobot_mcp_bridge.supervision.journal import Forgetful, Storeless
 from autobot_mcp_bridge.supervision.unit_events import (
     Changed,
     Ended,
@@ -38,6 +40,12 @@ CONNECTS, CONNECTS_WITHIN = 4, 2.0
 LIMIT_WITHIN = 4.0
 # A socket that had failed listens again this long after its start was asked for.
 REVIVE_WITHIN = 5.0
+# At the proxy's start the bus tells a unit's state within this, or the pipes alone decide.
+STATE_WITHIN = 5.0
+# Ids toward an adopted server begin at its proxy's generation times this; all of them stay below
+# 2^53, which JSON numbers keep everywhere.
+NUMBERS = 1 << 32
+GENERATIONS = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +58,8 @@ class SystemdRuntime:
         ended: where the last words lie.
         bus: the system bus's socket.
         library: of D-Bus; see supervision/bus_library.py.
+        kept: the pipes that the proxy before has left, and where those for the next one go.
+        generation: another number for each proxy.
 
     Raises:
         BusUnavailableError: no library for D-Bus is installed.
@@ -64,15 +74,21 @@ class SystemdRuntime:
         ended: Path = FOLDER,
         bus: str = SYSTEM_BUS,
         library: str | None = None,
+        kept: KeptPipes | None = None,
+        generation: int = 0,
     ) -> None:
         self.dropped_lines: Mapping[str, int] = {}  # the journal has its own limits
         self._sockets = sockets
+        self._kept = kept if kept is not None else KeptPipes(Storeless(), Forgetful())
+        self._first_number = (generation % GENERATIONS) * NUMBERS + 1
+        self._ending: set[asyncio.Task[None]] = set()
         self._watcher = Watcher(self._heard, path=bus, library=library)
         self._ends = Ends(lambda: self._watcher.is_connected, ended)
         self._watching = asyncio.create_task(self._watcher.run(), name="watch units")
         self._tell: Callable[[str, News], None] = lambda _instance, _news: None
         self._news = asyncio.Event()  # set, and replaced, at every event
         self._starting: set[str] = set()
+        self._seen: set[str] = set()  # whose service's state was told of
         self._silent: set[str] = set()  # whose socket did not listen when it was last told of
         self._stopped_sockets: set[str] = set()  # by the operator
         self._failed: set[str] = set()
@@ -81,6 +97,8 @@ class SystemdRuntime:
         self._given_up: dict[str, float] = {}
         self._connects: dict[str, deque[float]] = {}
         self._loop = asyncio.get_running_loop()
+        for invocation in self._kept.broken:
+            self._stop_after(0.0, "", invocation)
 
     def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
         self._tell = tell
@@ -91,10 +109,58 @@ class SystemdRuntime:
                 known.pop(gone)
         for some in (self._silent, self._stopped_sockets, self._failed):
             some.intersection_update(kept)
+        for handed in self._kept.others(kept):
+            self._end("", handed, 0.0)
 
     async def known(self) -> None:
         """Wait until every watched unit's state is known; not bounded, the bus may be away."""
         await self._watcher.settled()
+
+    async def ends_for_good(self, unit: str) -> bool:
+        """Whether the unit that this process is stops, and is not restarted; bounded."""
+        return await self._watcher.job_of(unit) == "stop"
+
+    async def adopt(self, spec: ServerSpec) -> Adopted | None:
+        left = self._kept.take(spec.instance)
+        if left is None:
+            return None
+        invocation, hello = left.handed.invocation, left.hello
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STATE_WITHIN):
+                await self._until(lambda: self._watcher.state(spec.instance) is not None)
+        state = self._watcher.state(spec.instance)
+        runs = state is None or (state.invocation == invocation and not state.over)
+        if not runs or left.ended or hello is None:
+            self._end(spec.instance, left.handed, spec.timeouts.stop)
+            return None
+        self._newest[spec.instance] = invocation
+        # It has been read by now; whoever comes next is not to read it twice.
+        self._kept.rest(spec.instance, left.handed, b"")
+        redact, view = Redactor(spec.env.values()), view_of(spec)
+        process = UnitProcess(
+            left.handed, spec.instance, self._watcher, self._ends, redact, self._kept, left.view
+        )
+        log.info("%s: its unit goes on, pid %d", spec.instance, process.pid)
+        return Adopted(
+            process, hello, left.rest, left.torn, self._first_number, current=left.view == view
+        )
+
+    def _end(self, instance: str, handed: Handed, grace: float) -> None:
+        """Let go of a channel that nobody goes on with; its server ends by that, or is stopped."""
+        handed.close()
+        self._kept.release(instance, handed.invocation)
+        self._stop_after(grace, instance, handed.invocation)
+
+    def _stop_after(self, grace: float, instance: str, invocation: str) -> None:
+        async def end() -> None:
+            await asyncio.sleep(grace)
+            await self.known()  # the proxy has just started, and may have no bus yet
+            with suppress(BusError):  # it has ended, mostly
+                await self._watcher.stop(instance, invocation)
+
+        task = asyncio.create_task(end(), name=f"end {instance}")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     async def start(self, spec: ServerSpec, command: Command) -> UnitProcess:  # noqa: ARG002 - apply has put the command into the unit
         redact = Redactor(spec.env.values())
@@ -104,6 +170,7 @@ class SystemdRuntime:
             async with asyncio.timeout(spec.timeouts.start):
                 handed = await self._fetch(spec.instance)
         except TimeoutError:
+            await self._stop_silent(spec.instance)
             detail = "no hello of its launcher"
             raise StartError(Death(DeathCause.START_TIMEOUT, detail=detail)) from None
         except handover.GivenUpError:
@@ -116,14 +183,20 @@ class SystemdRuntime:
         finally:
             self._starting.discard(spec.instance)
         self._newest[spec.instance] = handed.invocation
-        return UnitProcess(handed, spec.instance, self._watcher, self._ends, redact)
+        view = view_of(spec)
+        self._kept.keep(spec.instance, handed, view)
+        return UnitProcess(
+            handed, spec.instance, self._watcher, self._ends, redact, self._kept, view
+        )
 
     def unkept(self, spec: ServerSpec) -> list[str]:  # noqa: ARG002 - apply refuses what it cannot keep
         return []
 
     async def close(self) -> None:
         self._watching.cancel()
-        await asyncio.gather(self._watching, return_exceptions=True)
+        for task in self._ending:
+            task.cancel()
+        await asyncio.gather(self._watching, *self._ending, return_exceptions=True)
 
     # ---- starting ----
 
@@ -144,6 +217,13 @@ class SystemdRuntime:
             by = max(by, recent[0] + CONNECTS_WITHIN)
         await asyncio.sleep(max(0.0, by - self._loop.time()))
         recent.append(self._loop.time())
+
+    async def _stop_silent(self, instance: str) -> None:
+        """End a unit that accepts no connection: a server that its proxy has lost."""
+        state = self._watcher.state(instance)
+        if state is not None and state.invocation and not state.over:
+            with suppress(BusError):
+                await self._watcher.stop(instance, state.invocation)
 
     def _refuse_masked(self, instance: str) -> None:
         states = (self._watcher.state(instance, kind) for kind in Kind)
@@ -220,6 +300,9 @@ class SystemdRuntime:
                     self._stopped_sockets.add(instance)
                 log.info("%s: its unit was stopped by the operator", instance)
                 self._tell(instance, News.STOPPED)
+            case Changed(instance, Kind.SERVICE, state) if instance not in self._seen:
+                self._seen.add(instance)
+                self._found(instance, state)
             case Changed(instance, Kind.SOCKET, state):
                 self._socket(instance, state)
             case Changed(instance, Kind.SERVICE, state):
@@ -233,6 +316,17 @@ class SystemdRuntime:
             self._failed.discard(instance)
             if state.active == "inactive" and not state.job:
                 self._tell(instance, News.RESET)
+
+    def _found(self, instance: str, state: UnitState) -> None:
+        """How the unit was when we came; one that no proxy has had was started by hand."""
+        runs = bool(state.invocation) and not state.over
+        if not runs or instance in self._starting:
+            return
+        if state.invocation in {self._newest.get(instance), *self._kept.known(instance)}:
+            return
+        self._newest[instance] = state.invocation
+        log.info("%s: its unit was started by hand", instance)
+        self._tell(instance, News.STARTED)
 
     def _socket(self, instance: str, state: UnitState) -> None:
         if not _listens(state):

@@ -1,0 +1,404 @@
+"""Restarts of the proxy that lose nothing, on real systemd (DESIGN section 5)."""
+
+import asyncio
+
+import pytest
+
+from lab import recipe
+from support.client import text_of
+from support.containers import properties, reaches
+from support.installed import SERVERS, spec_of
+from support.lab_proxy import SERVICE, digest_of, lab_proxy
+from support.waiting import eventually
+
+pytestmark = pytest.mark.lab
+TOKEN = "mcpb_restart"
+
+
+@pytest.fixture(scope="module", params=recipe.SUITES)
+def proxy(request, lab):
+    made = lab_proxy(lab, request.param, f"keep-{request.param}")
+    yield made
+    made.container.down()
+
+
+def echo(name, **keys):
+    keys = {"tokens_sha256": [digest_of(TOKEN)], **keys}
+    return spec_of(name, "/usr/bin/python3", "-S", f"{SERVERS}/echo.py", **keys)
+
+
+async def test_a_restart_keeps_the_server_and_the_session(proxy):
+    with proxy.serving([echo("kept")]):
+        async with proxy.session("kept", TOKEN) as client:
+            assert await client.text("counter") == "1"
+            before = proxy.invocations(["kept"])
+            await proxy.restart()
+            assert await client.text("counter") == "2"
+            assert proxy.invocations(["kept"]) == before
+            await proxy.kill()
+            assert await client.text("counter") == "3"
+            assert proxy.invocations(["kept"]) == before
+
+
+class Load:
+    """Sessions that call without a pause, until they are stopped."""
+
+    def __init__(self, clients):
+        self.clients = clients
+        self.calls = 0
+        self.failed = []
+        self._on = True
+
+    async def __aenter__(self):
+        self._tasks = [asyncio.create_task(self._run(client)) for client in self.clients]
+        return self
+
+    async def __aexit__(self, *_):
+        self._on = False
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self, client):
+        while self._on:
+            text = f"{self.calls}"
+            try:
+                assert await client.text("echo", text=text) == text
+            except (AssertionError, OSError, EOFError, TimeoutError) as error:
+                self.failed.append(repr(error))
+            self.calls += 1
+
+    async def more(self, count):
+        """Wait until so many more calls were made."""
+        enough = self.calls + count
+        await eventually(lambda: self.calls >= enough, within=30)
+
+
+async def test_restarts_under_200_sessions_and_load_lose_nothing(proxy):
+    names = [f"load{number}" for number in range(5)]
+    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+        clients = [proxy.session(names[n % len(names)], TOKEN) for n in range(200)]
+        for client in clients:
+            await client.initialize()
+        before = await asyncio.to_thread(proxy.invocations, names)
+        assert len(before) == len(names)
+        streams = [await client.listen() for client in clients[:20]]
+        async with Load(clients[20:]) as load:
+            for _ in range(3):
+                await load.more(400)
+                await proxy.restart()
+            await load.more(400)
+        assert load.failed == []
+        for stream in streams:
+            assert await stream.event() is None  # its end, and no break
+            await stream.close()
+        assert await asyncio.to_thread(proxy.invocations, names) == before
+        for client in clients:
+            assert await client.text("echo", text="there") == "there"
+        closed = sum(client.closed for client in clients)
+        print(f"{load.calls} calls, {closed} idle connections closed")
+        for client in clients:
+            await client.drop()
+
+
+async def test_a_call_that_is_open_at_a_restart_is_answered(proxy):
+    with proxy.serving([echo("open")]):
+        async with proxy.session("open", TOKEN) as client, proxy.session("open", TOKEN) as other:
+            call = asyncio.create_task(client.text("echo", text="late", delay=3))
+            await eventually(lambda: seen(other))
+            restart = asyncio.create_task(proxy.restart())
+            assert await call == "late"
+            await restart
+            assert await client.text("echo", text="next") == "next"
+
+
+async def seen(client):
+    """Whether the server has a call of another client's."""
+    return '"tools/call": 1' not in await client.text("state")
+
+
+async def test_a_sigkill_costs_each_open_call_one_error_and_no_session(proxy):
+    names = ["killed0", "killed1"]
+    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+        clients = [proxy.session(names[n % 2], TOKEN) for n in range(20)]
+        for client in clients:
+            await client.initialize()
+        before = await asyncio.to_thread(proxy.invocations, names)
+        for round_ in range(4):
+            tags = [f"{round_}-{n}" for n in range(len(clients))]
+            calls = [
+                asyncio.create_task(client.call("wait", {"tag": tag}))
+                for client, tag in zip(clients, tags, strict=True)
+            ]
+            watcher = [proxy.session(name, TOKEN) for name in names]
+            for each in watcher:
+                await each.initialize()
+                enough = len(clients) // 2 * (round_ + 1)
+                await eventually(lambda each=each, enough=enough: waits(each, enough))
+            await proxy.kill()
+            results = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(r, (OSError, EOFError)) for r in results), results
+            for client in clients:
+                assert await client.text("echo", text="on") == "on"
+            for each in watcher:
+                await each.drop()
+        assert await asyncio.to_thread(proxy.invocations, names) == before
+        # Answers to calls of dead proxies come late, and reach nobody.
+        assert await clients[0].text("release", tag="0-0") == "released"
+        for client in clients:
+            await client.drop()
+
+
+async def waits(client, count):
+    return (await client.text("state")).count("-") >= count
+
+
+async def test_only_the_invocation_that_was_left_is_adopted(proxy):
+    names = ["stays", "again", "ended"]
+    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+        clients = {name: proxy.session(name, TOKEN) for name in names}
+        for client in clients.values():
+            await client.initialize()
+            assert await client.text("counter") == "1"
+        before = proxy.invocations(names)
+        assert proxy.stored == 7  # two of each, and the state
+        async with proxy.away():
+            await proxy.run("systemctl", "restart", "autobot-mcp-bridge@again.service")
+            await proxy.run("systemctl", "stop", "autobot-mcp-bridge@ended.service")
+            other = proxy.invocations(names)
+            assert other["again"] != before["again"]
+        # Started by hand: it is initialized although nobody calls.
+        await eventually(lambda: proxy.stored == 5, within=10)
+        counts = {name: await client.text("counter") for name, client in clients.items()}
+        assert counts == {"stays": "2", "again": "1", "ended": "1"}
+        now = proxy.invocations(names)
+        assert (now["stays"], now["again"]) == (before["stays"], other["again"])
+        await eventually(lambda: proxy.stored == 7)
+        for client in clients.values():
+            await client.drop()
+
+
+async def test_a_stop_ends_the_servers_and_a_start_begins_anew(proxy):
+    names = ["polite", "deaf"]
+    specs = [echo("polite"), echo("deaf", timeouts={"stop": "200ms"})]
+    with proxy.serving(specs):
+        clients = {name: proxy.session(name, TOKEN) for name in names}
+        for client in clients.values():
+            await client.initialize()
+        await clients["deaf"].text("echo", text="x")
+        await proxy.run("systemctl", "stop", SERVICE)
+        assert proxy.invocations(names) == {}
+        assert proxy.stored == 0
+        for client in clients.values():
+            response = await client.send(client.call_of("counter", {}))
+            assert response.status == 404  # the socket has started the proxy, which knows nothing
+            await client.drop()
+
+
+async def test_without_a_proxy_a_stop_of_its_unit_is_the_end_of_stdin(proxy):
+    with proxy.serving([echo("orphan")]) as (unit,):
+        async with proxy.session("orphan", TOKEN) as client:
+            await client.text("counter")
+            async with proxy.away():
+                await proxy.run("systemctl", "stop", SERVICE, "mcp-bridge-proxy.socket")
+                await reaches(proxy.container, unit.service, ActiveState="inactive", within=10)
+                proxy.check("rm", "-f", "/run/hold-the-proxy")
+                await proxy.run("systemctl", "start", "mcp-bridge-proxy.socket", SERVICE)
+
+
+async def test_descriptors_stay_as_many_over_many_restarts(proxy):
+    names = [f"flat{number}" for number in range(4)]
+    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+        clients = [proxy.session(name, TOKEN) for name in names]
+        for client in clients:
+            await client.initialize()
+
+        async def figures():
+            for client in clients:
+                await client.text("echo", text="x")
+            await eventually(lambda: proxy.stored == 9)
+            return proxy.descriptors(), len(proxy.check("ls", "/proc/1/fd").split())
+
+        await proxy.restart()
+        first = await figures()
+        for number in range(10):
+            await (proxy.kill() if number % 2 else proxy.restart())
+        assert await figures() == first
+        for client in clients:
+            await client.drop()
+
+
+async def test_a_session_that_ended_or_lost_its_token_does_not_come_back(proxy):
+    other = "mcpb_other"
+    spec = echo("tokens", tokens_sha256=[digest_of(TOKEN), digest_of(other)])
+    with proxy.serving([spec]):
+        clients = [proxy.session("tokens", token) for token in (TOKEN, TOKEN, other)]
+        for client in clients:
+            await client.initialize()
+        assert (await clients[1].delete()).status == 204
+        async with proxy.away():
+            proxy.accept([echo("tokens")])
+        assert await clients[0].text("counter") == "1"
+        statuses = [(await c.send(c.call_of("counter", {}))).status for c in clients[1:]]
+        assert statuses == [404, 401]
+        proxy.accept([spec])
+        await eventually(lambda: answers(clients[2], 404))
+        for client in clients:
+            await client.drop()
+
+
+async def answers(client, status):
+    return (await client.send(client.call_of("counter", {}))).status == status
+
+
+async def test_subscriptions_and_levels_live_on(proxy):
+    uri = "file:///one"
+    with proxy.serving([echo("subs", timeouts={"idle": "0s"})]):
+        async with proxy.session("subs", TOKEN) as client:
+            await client.request("resources/subscribe", {"uri": uri})
+            await client.request("logging/setLevel", {"level": "error"})
+            await proxy.kill()
+            stream = await client.listen()
+            await client.text("log", data="not for an error level")
+            call = await client.send(client.call_of("touch", {"uri": uri}))
+            messages = [m.get("method") for m in call.messages]
+            if "notifications/resources/updated" not in messages:
+                assert await stream.until("notifications/resources/updated")
+            await proxy.run("systemctl", "kill", "--signal=KILL", "autobot-mcp-bridge@subs.service")
+
+            async def restored():
+                return uri in await client.text("state")
+
+            await eventually(restored, within=10)
+            await stream.close()
+
+
+async def test_an_operators_stop_outlives_the_proxy(proxy):
+    with proxy.serving([echo("held")]) as (unit,):
+        async with proxy.session("held", TOKEN) as client:
+            await proxy.run("systemctl", "stop", unit.service)
+            await eventually(lambda: refused(client))
+            await proxy.restart()
+            assert await refused(client)
+            await proxy.kill()
+            assert await refused(client)
+            await proxy.run("systemctl", "start", unit.service)
+            await eventually(lambda: works(client))
+
+
+async def refused(client):
+    answer = await client.call("counter")
+    return answer.get("error", {}).get("data", {}).get("code") == "stopped_by_operator"
+
+
+async def works(client):
+    answer = await client.call("counter")
+    return "result" in answer and text_of(answer)
+
+
+async def test_what_waited_for_a_reader_is_read_after_a_restart(proxy):
+    with proxy.serving([echo("late", timeouts={"idle": "0s"})]):
+        async with proxy.session("late", TOKEN) as reader, proxy.session("late", TOKEN) as other:
+            method = "notifications/resources/list_changed"
+            await other.text("custom", method=method, params={"n": "über"})
+            await proxy.restart()
+            stream = await reader.listen()
+            assert (await stream.until(method))["params"] == {"n": "über"}
+            await stream.close()
+            await proxy.restart()
+            stream = await reader.listen()
+            await other.text("custom", method=method, params={"n": 2})
+            assert (await stream.until(method))["params"] == {"n": 2}
+            await stream.close()
+
+
+async def test_an_open_breaker_outlives_the_proxy(proxy):
+    with proxy.serving([echo("broken", breaker={"crashes": 1, "window": "600s"})]):
+        async with proxy.session("broken", TOKEN) as client:
+            for _ in range(2):
+                assert "error" in await client.call("crash", {"status": 7})
+            for end in (proxy.restart, proxy.kill):
+                await end()
+                answer = await client.call("counter")
+                assert answer["error"]["data"]["code"] == "breaker_open"
+
+
+MORE_TOOLS = f"""[Service]
+ExecStart=
+ExecStart=/usr/bin/python3 -IS /usr/lib/mcp-bridge/launch.py /usr/bin/python3 -S {SERVERS}/echo.py --tools more
+"""
+
+
+async def test_a_definition_that_changed_meanwhile_is_put_to_use_and_its_sessions_hear_of_it(proxy):
+    with proxy.serving([echo("changed", env={"NUMBER": "1"})]) as (unit,):
+        async with proxy.session("changed", TOKEN) as client:
+            assert "more" not in await client.tools()
+            before = proxy.invocations(["changed"])
+            async with proxy.away():
+                folder = f"/etc/systemd/system/{unit.service}.d"
+                proxy.container.write(f"{folder}/90-test.conf", MORE_TOOLS)
+                await proxy.run("systemctl", "daemon-reload")
+                proxy.accept([echo("changed", env={"NUMBER": "2"})])
+            stream = await client.listen()
+            await stream.until("notifications/tools/list_changed")
+            await stream.close()
+            assert "more" in await client.tools()
+            now = proxy.invocations(["changed"])
+            assert now
+            assert now != before
+
+
+async def test_a_server_that_is_served_no_more_ends(proxy):
+    with proxy.serving([echo("removed"), echo("stays")]) as (unit, _):
+        clients = [proxy.session(name, TOKEN) for name in ("removed", "stays")]
+        for client in clients:
+            await client.initialize()
+            await client.drop()
+        async with proxy.away():
+            proxy.accept([echo("stays")])
+        await reaches(proxy.container, unit.service, ActiveState="inactive", within=10)
+        assert proxy.invocations(["stays"])
+        await eventually(lambda: proxy.stored == 3)
+
+
+# Files, since the ends of its own pipes would be let go of with it.
+FILL = """
+import os, socket
+got = int(os.environ.get("LISTEN_FDS", "0"))
+with open("/run/filled.new", "w") as file:
+    file.write(str(got))
+os.rename("/run/filled.new", "/run/filled")
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.connect(os.environ["NOTIFY_SOCKET"])
+for number in range(0 if got else MOST):
+    held = os.memfd_create("x")
+    socket.send_fds(notify, [b"FDSTORE=1\\nFDNAME=%032x" % (number // 2)], [held])
+    os.close(held)
+notify.send(b"READY=1")
+import signal
+signal.pause()
+"""
+
+
+async def test_as_many_descriptors_as_the_unit_allows_come_back_with_names_of_that_length(proxy):
+    shown = properties(proxy.container, SERVICE, "FileDescriptorStoreMax")
+    most = int(shown["FileDescriptorStoreMax"])
+    unit = "lab-fill.service"
+    proxy.container.write("/opt/fill.py", FILL.replace("MOST", str(most)))
+    settings = [
+        "Type=notify",
+        "Restart=always",
+        "RestartSec=100ms",
+        f"FileDescriptorStoreMax={most}",
+    ]
+    words = ["systemd-run", f"--unit={unit}", *(f"--property={each}" for each in settings)]
+    try:
+        proxy.check(*words, "--", "/usr/bin/python3", "/opt/fill.py", timeout=60)
+        assert proxy.check("cat", "/run/filled") == "0"
+        await eventually(lambda: stored_by(proxy, unit) == str(most), within=20)
+        await proxy.run("systemctl", "kill", "--signal=KILL", unit)
+        await eventually(lambda: proxy.check("cat", "/run/filled") == str(most), within=20)
+    finally:
+        proxy.container.run("systemctl", "stop", unit)
+
+
+def stored_by(proxy, unit):
+    return properties(proxy.container, unit, "NFileDescriptorStore")["NFileDescriptorStore"]
