@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 
 import pytest
 
@@ -11,7 +10,7 @@ from support.bridge import Bridge
 from support.client import answer_to, code_of, dumps
 from support.fakes import echo, hostile
 from support.waiting import eventually
-from support.wire import Connection, encode, exchange
+from support.wire import Connection, encode, exchange, narrow
 
 
 def limits(**values):
@@ -53,23 +52,13 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_dropped(form):
             before = proc.descriptors(bridge.pid)
             message = session.call_of("echo", {}, 2)
             headers = {**session.headers(message), "Accept": form}
-            deaf = await narrow(bridge)
+            deaf = await narrow(bridge.base)
             deaf.send(encode("POST", session.target, headers, dumps(message)))
             await deaf.drain()
             await eventually(lambda: proc.descriptors(bridge.pid) > before)
             await eventually(lambda: proc.descriptors(bridge.pid) == before, within=20)
             assert len(await deaf.rest(within=20)) < len(whole.body)
             await deaf.close()
-
-
-async def narrow(bridge):
-    """A connection that takes few bytes at a time, so that the kernel cannot take the answer."""
-    host, port = bridge.base.removeprefix("http://").split(":")
-    raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    raw.connect((host, int(port)))
-    raw.setblocking(False)
-    return Connection(*await asyncio.open_connection(sock=raw, limit=1024))
 
 
 async def test_at_its_end_the_proxy_answers_calls_and_ends_streams_first():

@@ -162,6 +162,19 @@ def notify_for_ever(method: str = "notifications/tools/list_changed") -> None:
     serve()
 
 
+def lines_for_ever(line: str) -> None:
+    """Floods stdout with one short line while it answers."""
+    piece = line.encode() + b"\n"
+
+    def flood() -> None:
+        while True:
+            stdio.write(piece * 500)
+
+    answer(next(stdio.messages()))
+    threading.Thread(target=flood, daemon=True).start()
+    serve()
+
+
 def says(first: str, *others: str) -> None:
     """Answers its first requests with these texts, where ID stands for theirs, then serves."""
     texts = [first, *others]

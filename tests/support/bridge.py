@@ -219,6 +219,19 @@ class Bridge:
         fresh.chmod(0o644)
         fresh.rename(path)
 
+    def forget_token(self, instance: str) -> None:
+        """The next `write` gives the server another token: the one it has is revoked then."""
+        self._tokens[instance] = new_token()
+
+    async def more_token(self, instance: str) -> str:
+        """Give the server one more token, which counts when this returns."""
+        token = new_token()
+        entry = next(server for server in self.servers if instance_of(server) == instance)
+        entry.setdefault("tokens_sha256", []).append(hashlib.sha256(token.encode()).hexdigest())
+        self.write(self.servers)
+        await self.reload()
+        return token
+
     async def reload(self) -> Response:
         """POST /reload: the files are in force when it answers."""
         return await self.control("POST", "/reload")
@@ -234,8 +247,8 @@ class Bridge:
     def token(self, instance: str) -> str:
         return self._tokens[instance]
 
-    def session(self, instance: str, **options: Any) -> Session:
-        return Session(self.url(instance), self.token(instance), **options)
+    def session(self, instance: str, *, token: str = "", **options: Any) -> Session:
+        return Session(self.url(instance), token or self.token(instance), **options)
 
     def modern(self, instance: str, **options: Any) -> Modern:
         return Modern(self.url(instance), self.token(instance), **options)

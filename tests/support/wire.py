@@ -260,3 +260,13 @@ async def raw_exchange(url: str, data: bytes, *, within: float = WITHIN) -> byte
         return await connection.rest(within=within)
     finally:
         await connection.close()
+
+
+async def narrow(url: str) -> Connection:
+    """A connection that takes few bytes at a time, so that the kernel cannot take the answer."""
+    parts = urlsplit(url)
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.connect((parts.hostname, parts.port))
+    raw.setblocking(False)
+    return Connection(*await asyncio.open_connection(sock=raw, limit=1024))

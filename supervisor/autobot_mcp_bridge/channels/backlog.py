@@ -42,12 +42,13 @@ class Backlog:
     def push(self, event: bytes) -> None:
         """Add a message; when it does not fit, its elders make place, or it is lost itself."""
         size = len(event) + OVERHEAD
+        others = self._room.used - self._bytes
+        if size > self._max_bytes or others + size > self._room.limit:
+            self._dropped()  # its elders could not make place either
+            return
         while self._events and not self._fits(size):
             self.pop()
             self._dropped()
-        if not self._fits(size):
-            self._dropped()
-            return
         self._events.append(event)
         self._bytes += size
         self._room.used += size

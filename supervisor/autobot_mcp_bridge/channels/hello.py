@@ -1,6 +1,8 @@
 """The proxy's own initialize, once for each process (25 basic/lifecycle)."""
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.channels import jsonrpc
@@ -10,6 +12,7 @@ from autobot_mcp_bridge.model.versions import HANDSHAKE, LATEST_HANDSHAKE
 
 # So much of what a server says of itself is quoted in an error.
 QUOTED = 200
+T = TypeVar("T")
 
 
 async def say_hello(channel: Channel, deadline: float) -> dict[str, Any]:
@@ -31,12 +34,12 @@ async def say_hello(channel: Channel, deadline: float) -> dict[str, Any]:
     answer = await call.result()
     body = answer.parsed()
     if answer.is_error:
-        said = channel.process.redact(str(body["error"].get("message"))[:QUOTED])
+        said = channel.process.redact(_text(body["error"].get("message")))
         raise CallError(Cause.START_FAILED, f"it refused initialize: {said}")
     result: dict[str, Any] = body["result"]
     version = result.get("protocolVersion")
     if version not in HANDSHAKE:
-        said = channel.process.redact(str(version)[:QUOTED])
+        said = channel.process.redact(_text(version))
         raise CallError(
             Cause.START_FAILED,
             f"it speaks protocol version {said!r}; known are {', '.join(HANDSHAKE)}",
@@ -44,9 +47,27 @@ async def say_hello(channel: Channel, deadline: float) -> dict[str, Any]:
     if not isinstance(result.setdefault("capabilities", {}), dict):
         raise CallError(Cause.START_FAILED, "its capabilities are no object")
     try:
-        jsonrpc.dumps(result)
+        jsonrpc.dumps([[[[result]]]])  # parts of it are passed on in other places, deeper by some
     except ValueError as error:
         raise CallError(
             Cause.START_FAILED, f"its initialize result cannot be passed on: {error}"
         ) from None
     return result
+
+
+def _text(value: object) -> str:
+    """What a server says where a text is due; anything else only by its kind."""
+    return value[:QUOTED] if isinstance(value, str) else f"({type(value).__name__})"
+
+
+async def unless_ended(channel: Channel, doing: Coroutine[Any, Any, T]) -> T | None:
+    """Await something that the process must do; None when its stdout ended before."""
+    task = asyncio.create_task(doing)
+    ended = asyncio.create_task(channel.ended.wait())
+    try:
+        await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for each in (task, ended):
+            each.cancel()
+        await asyncio.gather(task, ended, return_exceptions=True)

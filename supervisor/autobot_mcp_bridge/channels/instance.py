@@ -9,11 +9,11 @@ its code; any end but a clean exit at any time; a start timeout (DESIGN section 
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.channels.hello import say_hello
+from autobot_mcp_bridge.channels.hello import say_hello, unless_ended
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -32,9 +32,9 @@ RESTORE_TIMEOUT = 5.0
 WARM_PAUSE = 1.0
 # While a restart waits for open calls to end, they are looked at so often.
 DRAIN_POLL = 0.1
+FAULT = "a fault of the proxy, whose log tells more"
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Instance:
@@ -170,7 +170,8 @@ class Instance:
 
     def _want(self) -> None:
         """Have it started although no call waits for it."""
-        self._waiters.add(self._loop.create_future())
+        if self._channel is None:
+            self._waiters.add(self._loop.create_future())
         self._attention.set()
 
     def reset(self) -> None:
@@ -318,6 +319,12 @@ class Instance:
         )
         try:
             await self._through(channel, initialized=adopted is not None)
+        except Exception:
+            # A fault of ours must neither leave a process behind nor start another for nothing.
+            self._crashed(Death(DeathCause.UNKNOWN, detail=FAULT), ready=False, channel=channel)
+            channel.close_stdin()
+            await process.stop(0)
+            raise
         finally:
             self._channel = None
             channel.close()
@@ -363,7 +370,7 @@ class Instance:
         timeout = self.spec.timeouts.start
         try:
             async with asyncio.timeout(timeout):
-                hello = await self._unless_ended(channel, say_hello(channel, timeout))
+                hello = await unless_ended(channel, say_hello(channel, timeout))
                 if hello is None:
                     return await self._death_of(channel)
         except TimeoutError:
@@ -381,22 +388,10 @@ class Instance:
         channel.notify("notifications/initialized")
         try:
             async with asyncio.timeout(RESTORE_TIMEOUT):
-                await self._unless_ended(channel, self._hooks.restored(channel))
+                await unless_ended(channel, self._hooks.restored(channel))
         except (TimeoutError, CallError):
             log.warning("%s: sessions could not be restored in time", self.spec.instance)
         return None if channel.usable else await self._death_of(channel)
-
-    async def _unless_ended(self, channel: Channel, doing: Coroutine[Any, Any, T]) -> T | None:
-        """Await something that the process must do; None when it ended before."""
-        task = self._loop.create_task(doing)
-        ended = self._loop.create_task(channel.ended.wait())
-        try:
-            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            for each in (task, ended):
-                each.cancel()
-            await asyncio.gather(task, ended, return_exceptions=True)
 
     async def _serve(self, channel: Channel) -> Death | None:
         """Wait until the process ends (its death) or should end (None)."""

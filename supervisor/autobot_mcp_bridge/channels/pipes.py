@@ -86,6 +86,10 @@ class Pipes:
         """Read no more: what the server writes from now on stays in the pipe."""
         self._reader.pause_reading()
 
+    def resume(self) -> None:
+        """Read on."""
+        self._reader.resume_reading()
+
     def close_stdin(self) -> None:
         """Close the server's stdin once what waits has been written: the polite request to end."""
         if not self.writable:

@@ -37,6 +37,7 @@ COMMANDS = {
     "schema": ("schema", "print the JSON Schema of servers.json"),
 }
 _END = "--"
+_IO_ERROR = 74  # EX_IOERR: a disk that is full, a directory that may not be written
 _INTERRUPTED = 130  # as a shell says of SIGINT
 
 
@@ -50,10 +51,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader (`| head`) has gone; Python must not complain about it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader (`| head`) has gone; Python must not complain about it at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        if error.strerror is None:
+            raise
+        note(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        return _IO_ERROR
 
 
 def _run(words: list[str]) -> int:

@@ -35,12 +35,15 @@ def read_bounded(path: Path) -> bytes:
         raise
     except OSError as error:
         raise RefusedFileError(f"cannot be read: {error.strerror}") from error
-    with os.fdopen(fd, "rb") as file:
+    try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise RefusedFileError("allowed is a regular file")
         refuse_open_mode(path, status)
-        data = file.read(MAX_BYTES + 1)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(fd)
     if len(data) > MAX_BYTES:
         raise RefusedFileError(f"allowed are at most {MAX_BYTES >> 20} MiB")
     return data

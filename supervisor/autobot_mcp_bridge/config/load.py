@@ -177,7 +177,14 @@ def _validate(
 ) -> Model | None:
     try:
         # By way of JSON, so that strict means JSON's types: "yes" is no boolean, "5" no number.
-        return model.model_validate_json(json.dumps(value, default=str), strict=True)
+        text = json.dumps(value, default=str)
+    except RecursionError:
+        problems.append(
+            Problem(file, "$", "", "allowed are at most some hundred levels of nesting")
+        )
+        return None
+    try:
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         problems += problems_of(error, model, place, file)
         return None

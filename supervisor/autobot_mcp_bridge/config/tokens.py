@@ -163,6 +163,8 @@ class TokenStore:
                 records[path.stem] = self._read(path)
             except DataError as error:
                 problems.append(Problem(str(path), "", "", str(error).partition(": ")[2]))
+            except Exception as error:  # noqa: BLE001 - one file never holds up another's revocations
+                problems.append(Problem(str(path), "", "", f"cannot be understood: {error!r:.200}"))
         return TokenScan(records, tuple(problems))
 
     def digests(self) -> dict[str, tuple[TokenRecord, ...]]:
@@ -238,4 +240,9 @@ def _record(item: Any, index: int, path: Path) -> TokenRecord:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond every double
+        return False

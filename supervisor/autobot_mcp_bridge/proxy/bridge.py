@@ -34,6 +34,8 @@ FLUSH_POLL = 0.01
 # A task that failed through a fault of ours is started again after so long.
 FAULT_PAUSE = 1.0
 
+UNREADABLE = Problem("the configuration", "", "", "cannot be read; the proxy's log tells more")
+
 log = logging.getLogger(__name__)
 
 
@@ -148,10 +150,15 @@ class Bridge:
         Args:
             retry: try installs that have failed again although no command has changed.
         """
-        loaded, self._seen = await asyncio.to_thread(self._source.read)
+        try:
+            loaded, self._seen = await asyncio.to_thread(self._source.read)
+        except Exception:
+            # What it says stays in force; the tokens, which may say less, are read nevertheless.
+            log.exception("fault while reading the configuration")
+            loaded = Loaded((), self.settings, (UNREADABLE,), "", found=True)
         scan = await asyncio.to_thread(self._tokens.scan)
         problems = (*loaded.problems, *scan.problems)
-        gone = bool(self.routes) and not loaded.found
+        gone = bool(self.routes) and not loaded.found and not loaded.problems
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
             problems = (*problems, Problem(str(self.places.servers_json), "", "", text))
@@ -268,7 +275,7 @@ class Bridge:
                     for served in self.routes.values():
                         served.sweep()
             except Exception:
-                log.exception("fault while reading the configuration")
+                log.exception("fault while keeping the configuration")
 
     # ---- for people ----
 

@@ -7,10 +7,16 @@ from contextlib import suppress
 
 from aiohttp import web
 
+from autobot_mcp_bridge.model.errors import UNAVAILABLE
 from autobot_mcp_bridge.model.host import HostLimits
+from autobot_mcp_bridge.proxy.replies import error_reply
 
 # Bounds of aiohttp's own parser; the endpoint's limits lie below them.
 MAX_FIELD = 64 * 1024
+# Bytes of answers that wait for their clients to read them, and from which size an answer is asked
+# whether it still fits.
+MOST_UNSENT = 256 << 20
+LARGE = 256 * 1024
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -46,6 +52,12 @@ class Server(web.Server):
         self._busy.add(connection)
         try:
             response = await self._answer(request)
+            body = response.body if isinstance(response, web.Response) else None
+            size = len(body) if isinstance(body, bytes) else 0
+            if size > LARGE and self._too_much_waits(size):
+                text = "too many large answers wait for clients that do not read them"
+                response = error_reply(503, UNAVAILABLE, text)
+                response.headers["Retry-After"] = "1"
             if self._leaving:
                 response.force_close()
             return response
@@ -79,7 +91,14 @@ class Server(web.Server):
         if len(connections) > self._limit:
             next(filter(self._idle, connections), handler).force_close()
 
+    def _too_much_waits(self, size: int) -> bool:
+        waiting = sum(map(_unsent, self.connections))
+        return bool(waiting) and waiting + size > MOST_UNSENT
+
     def _idle(self, connection: web.RequestHandler) -> bool:
-        transport = connection.transport
-        unsent = transport.get_write_buffer_size() if transport is not None else 0
-        return connection not in self._busy and not unsent
+        return connection not in self._busy and not _unsent(connection)
+
+
+def _unsent(connection: web.RequestHandler) -> int:
+    transport = connection.transport
+    return transport.get_write_buffer_size() if transport is not None else 0

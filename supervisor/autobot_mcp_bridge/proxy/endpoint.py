@@ -100,6 +100,8 @@ class Endpoint:
         accepts = check_media(request)
         await expect_continue(request)
         body = await read_body(request, served.spec.caps.body, self._patience)
+        if served.tokens.find(principal.digest) is None:  # revoked while the body came
+            raise Refusal(unauthorized(sent=True))
         document = parse_body(body)
         if isinstance(document, list):
             if request.headers.get(VERSION_HEADER) == MODERN:

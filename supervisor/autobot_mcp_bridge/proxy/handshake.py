@@ -6,7 +6,8 @@ from typing import Any
 from aiohttp import web
 
 from autobot_mcp_bridge.channels import jsonrpc
-from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError
+from autobot_mcp_bridge.channels.backlog import Room
+from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
 from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.incoming import (
@@ -80,27 +81,39 @@ async def post_batch(
     if any(incoming.method == "initialize" for incoming in messages):
         raise Refusal(error_reply(400, INVALID_REQUEST, "initialize is not for batches"))
     waiting: list[asyncio.Task[bytes]] = []
+    room = Room(served.spec.caps.line)
     async with asyncio.TaskGroup() as group:
+        for incoming in messages:
+            if incoming.client_id is not None:
+                one = _one_of_batch(served, session, incoming, room)
+                waiting.append(group.create_task(one))
+        await asyncio.sleep(0)  # each has begun, so that a cancellation beside it finds it
         for incoming in messages:
             if incoming.client_id is None:
                 _take(served, session, incoming)
-            else:
-                waiting.append(group.create_task(_one_of_batch(served, session, incoming)))
     if not waiting:
         return web.Response(status=202)
     return json_reply(b"[" + b",".join(task.result() for task in waiting) + b"]")
 
 
-async def _one_of_batch(served: Served, session: Session, incoming: Incoming) -> bytes:
+async def _one_of_batch(served: Served, session: Session, incoming: Incoming, room: Room) -> bytes:
+    """The answer to one of them; all together have no more room than one line of a server."""
     client_id = incoming.client_id or NULL
     try:
         begun = await served.shared.begin(session, incoming.message, client_id, streamable=False)
         if isinstance(begun, bytes):
-            return begun
-        try:
-            return begun.encode(await begun.call.result())[1]
-        finally:
-            begun.close()
+            body = begun
+        else:
+            try:
+                body = begun.encode(await begun.call.result())[1]
+            finally:
+                begun.close()
+        room.used += len(body)
+        if room.used > room.limit:
+            text = f"the answers of the batch have more than {room.limit} bytes together"
+            raise CallError(Cause.ANSWER_TOO_LARGE, text)
+        served.counts.calls["ok"] += 1
+        return body
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
         return call_error_body(error, client_id)

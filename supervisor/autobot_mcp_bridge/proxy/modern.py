@@ -1,7 +1,6 @@
 """The endpoint at 2026-07-28: one POST a request, no session, headers that mirror the body."""
 
 import base64
-import binascii
 
 from aiohttp import web
 
@@ -109,7 +108,7 @@ def _decoded(value: str) -> str | None:
     try:
         inner = value[len(BASE64_START) : -len(BASE64_END)]
         return base64.b64decode(inner, validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, no ASCII, no UTF-8
         return None
 
 

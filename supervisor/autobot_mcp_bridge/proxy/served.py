@@ -88,10 +88,9 @@ class Served:
                 self.shared.sessions.restore(session, principal, self.counts.count_drop)
 
     def sweep(self) -> None:
-        """End the sessions that have expired, or whose token has."""
-        sessions = self.shared.sessions
-        sessions.expire()
-        sessions.end_where(lambda session: self.tokens.find(session.principal.digest) is None)
+        """End the sessions that have expired, and sessions and calls whose token has."""
+        self.shared.sessions.expire()
+        self.shared.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
 
 
 def index_tokens(spec: ServerSpec, records: Iterable[TokenRecord]) -> TokenIndex:

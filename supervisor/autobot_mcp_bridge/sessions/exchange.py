@@ -82,11 +82,13 @@ def encode_modern(
     answer: Answer, client_id: bytes, method: str, server_meta: bytes
 ) -> tuple[int, bytes]:
     """The answer of a server that was spoken to the handshake way, as 2026-07-28 has it (G5)."""
+    if answer.is_error or (answer.message is None and b'"resultType"' in answer.line):
+        answer.parsed()  # whatever its size: what is in it decides
     if answer.is_error:
         error = (answer.message or {}).get("error") or {}
         code = error.get("code")
         if code == RESOURCE_NOT_FOUND:
-            text = str(error.get("message", ""))
+            text = error["message"] if isinstance(error.get("message"), str) else ""
             data = error.get("data")
             return 200, jsonrpc.error_body(INVALID_PARAMS, text, client_id=client_id, data=data)
         return (404 if code == METHOD_NOT_FOUND else 200), answer.encode(client_id)

@@ -64,15 +64,16 @@ class Outbox:
         Raises:
             EOFError: the outbox is closed, or hung up, and empty.
         """
-        if not self._backlog and not self.closed and not self._hung_up:
-            self._wake = asyncio.get_running_loop().create_future()
-            try:
-                async with asyncio.timeout(patience):
+        try:
+            async with asyncio.timeout(patience):
+                # What had rung may have been dropped again by the time it is read.
+                while not self._backlog and not self.closed and not self._hung_up:
+                    self._wake = asyncio.get_running_loop().create_future()
                     await self._wake
-            except TimeoutError:
-                return None
-            finally:
-                self._wake = None
+        except TimeoutError:
+            return None
+        finally:
+            self._wake = None
         if self._backlog:
             return self._backlog.pop()
         raise EOFError

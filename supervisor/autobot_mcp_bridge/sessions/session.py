@@ -16,7 +16,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 # Subscriptions that one session may hold.
 MAX_SUBSCRIPTIONS = 1000
 MAX_URI = 8192  # characters of one
-# So many full streams may wait for readers at one server; with more, each gets less.
+# So many full streams of one token may wait for readers; with more, each gets less.
 STREAMS_FULL = 16
 
 
@@ -32,6 +32,7 @@ class Session:
         "principal",
         "subscriptions",
         "version",
+        "waiting",
     )
 
     def __init__(
@@ -45,6 +46,7 @@ class Session:
         self.subscriptions: set[str] = set()
         # The client's own id, as JSON so that 1 and "1" differ, of each call in flight.
         self.calls: dict[bytes, Call] = {}
+        self.waiting: set[bytes] = set()  # ids of calls whose server is being started
         self.last_used = 0.0
 
     def wants_level(self, level: object) -> bool:
@@ -62,7 +64,7 @@ class SessionTable:
         self._now = now
         self._by_id: dict[str, Session] = {}
         self._per_token: dict[str, int] = {}
-        self._room = Room(STREAMS_FULL * limits.stream_bytes)
+        self._rooms: dict[str, Room] = {}  # by token: no caller can take another's
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -90,7 +92,7 @@ class SessionTable:
             raise CallError(
                 Cause.TOO_MANY_SESSIONS, "the token has too many sessions", retry_after=60
             )
-        session = Session(principal, version, self._outbox(on_dropped))
+        session = Session(principal, version, self._outbox(principal, on_dropped))
         self._enter(session)
         self.kept.write(session)
         return session
@@ -99,7 +101,8 @@ class SessionTable:
         self, kept: KeptSession, principal: Principal, on_dropped: Callable[[str], None]
     ) -> None:
         """Go on with a session of the proxy before; its time to expire begins anew."""
-        session = Session(principal, kept.version, self._outbox(on_dropped), kept.id)
+        outbox = self._outbox(principal, on_dropped)
+        session = Session(principal, kept.version, outbox, kept.id)
         session.level = kept.level
         session.subscriptions = kept.subscriptions
         self._enter(session)
@@ -111,9 +114,10 @@ class SessionTable:
         for session in self:
             self.kept.leave(session.id, session.outbox.rest())
 
-    def _outbox(self, on_dropped: Callable[[str], None]) -> Outbox:
+    def _outbox(self, principal: Principal, on_dropped: Callable[[str], None]) -> Outbox:
         limits = self._limits
-        return Outbox(limits.stream_events, limits.stream_bytes, on_dropped, self._room)
+        room = self._rooms.setdefault(principal.digest, Room(STREAMS_FULL * limits.stream_bytes))
+        return Outbox(limits.stream_events, limits.stream_bytes, on_dropped, room)
 
     def _enter(self, session: Session) -> None:
         session.last_used = self._now()
@@ -138,6 +142,7 @@ class SessionTable:
             self._per_token[session.principal.digest] = left
         else:
             del self._per_token[session.principal.digest]
+            self._rooms.pop(session.principal.digest, None)
         session.outbox.close()
         self.kept.ended(session.id, session.subscriptions)
 

@@ -173,8 +173,7 @@ class SharedServer:
                     return jsonrpc.result_body(client_id, {})
             case _ if method.startswith("tasks/"):
                 finish = self._task(session.principal, method, params)
-        channel = await self.instance.ready()
-        _check_id(session, client_id)  # again: others may have come while it started
+        channel = await self._ready(session, client_id)
         call = channel.request(message, self.spec.timeouts.call, session)
         call.streamable = streamable
         return Exchange(channel, call, client_id, method, session=session, finish=finish)
@@ -207,16 +206,38 @@ class SharedServer:
             finish = self._task(principal, method, params)
         _strip_modern_meta(params)
         channel = await self.instance.ready()
-        call = channel.request(message, self.spec.timeouts.call)
+        call = channel.request(message, self.spec.timeouts.call, principal)
         call.streamable = streamable
         return Exchange(channel, call, client_id, method, finish=finish, server_meta=self._meta())
 
     def cancel(self, session: Session, params: dict[str, Any]) -> None:
         """A client's notifications/cancelled: only for its own open call (D2)."""
-        call = session.calls.get(jsonrpc.dumps(params.get("requestId")))
+        client_id = jsonrpc.dumps(params.get("requestId"))
+        session.waiting.discard(client_id)  # of a call that no server has seen yet
+        call = session.calls.get(client_id)
         channel = self.instance.channel
         if call is not None and channel is not None:
             channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
+
+    async def _ready(self, session: Session, client_id: bytes) -> Channel:
+        """The channel for a call, which can be cancelled while its server starts."""
+        session.waiting.add(client_id)
+        try:
+            channel = await self.instance.ready()
+            if client_id not in session.waiting or session not in self.sessions:
+                raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
+            return channel
+        finally:
+            session.waiting.discard(client_id)
+
+    def dismiss(self, is_valid: Callable[[Principal], bool]) -> None:
+        """End the sessions and open calls of whoever is no longer let in (F7)."""
+        self.sessions.end_where(lambda session: not is_valid(session.principal))
+        channel = self.instance.channel
+        for call in list(channel.pending.values()) if channel is not None else ():
+            owner = call.owner.principal if isinstance(call.owner, Session) else call.owner
+            if channel is not None and isinstance(owner, Principal) and not is_valid(owner):
+                channel.cancel(call, "its token is no longer valid")
 
     def _still_subscribed(self, session: Session, uri: object) -> bool:
         """End a session's own subscription; whether others hold one to the same."""
@@ -309,16 +330,19 @@ class SharedServer:
             case "notifications/message":
                 level = params.get("level")
                 self._deliver(line, [s for s in self._concerned() if s.wants_level(level)])
+            case "notifications/tasks/status":
+                owner = self._tasks.owner(params.get("taskId"))
+                self._deliver(line, [s for s in self.sessions if s.principal.digest == owner])
             case "notifications/cancelled":
                 self._on_dropped("cancelled")  # of a request that we answered ourselves
             case _:
                 self._deliver(line, self._concerned())
 
     def _concerned(self) -> list[Session]:
-        """Whose call may have caused a message: never guessed when several are in flight."""
+        """Whom a message may concern: never guessed between several calls, or several tokens."""
         channel = self.instance.channel
         owners = {call.owner for call in channel.pending.values()} if channel is not None else set()
-        if not owners:
+        if not owners and len({session.principal.digest for session in self.sessions}) <= 1:
             return list(self.sessions)
         if len(owners) == 1 and isinstance(owner := owners.pop(), Session):
             return [owner]
@@ -409,7 +433,7 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_id(session: Session, client_id: bytes) -> None:
-    if client_id in session.calls:
+    if client_id in session.calls or client_id in session.waiting:
         raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
 
 

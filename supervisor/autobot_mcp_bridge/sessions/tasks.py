@@ -40,6 +40,10 @@ class TaskOwners:
         if not isinstance(task_id, str) or self._owner.get(task_id) != principal.digest:
             raise CallError(Cause.TASK_UNKNOWN, "task not found")
 
+    def owner(self, task_id: object) -> str | None:
+        """The digest of whose task it is."""
+        return self._owner.get(task_id) if isinstance(task_id, str) else None
+
     def own(self, principal: Principal, answer: Answer) -> Answer:
         """A tasks/list answer without the tasks of others."""
         if answer.is_error:

@@ -95,10 +95,38 @@ def test_an_id_inside_a_string_is_never_taken_for_the_answers_own():
 @pytest.mark.parametrize(
     "line",
     [b"Server started", b"[1,2]", b"123", b"null", b'"x"', b"{}", b'{"id":1}', b'{"id":"1","result":{}}',
-     b'{"id":true,"result":{}}', b'{"id":1,"result":5}', b'{"jsonrpc":"2.0","id":1,"result":{"a":"\xff"}}', b"{" * 5000],
+     b'{"id":true,"result":{}}', b'{"id":1,"result":5}', b"{" * 5000, b"[" * 5000, b'{"method":"x","a":'],
 )  # fmt: skip
 def test_a_line_that_is_no_message_is_nothing(line):
     assert jsonrpc.parse(line) is None
+
+
+@pytest.mark.parametrize(
+    "inner", [b'"\xff"', b"[" * 300 + b"]" * 300, b'"' + b"x" * 70_000 + b'\xff"']
+)
+def test_an_answer_that_cannot_be_read_fails_its_call_at_once(inner):
+    answer = jsonrpc.parse(b'{"jsonrpc":"2.0","id":7,"result":{"a":' + inner + b"}}")
+
+    assert (answer.number, answer.is_error) == (7, True)
+    assert "cannot be read" in json.loads(answer.encode(b"1"))["error"]["message"]
+
+
+@pytest.mark.parametrize("depth", [254, 600, 985, 1020, 5000])
+def test_no_depth_of_a_line_is_a_fault(depth):
+    for inner in (b'"\\ud800"', b"1"):
+        nested = b"[" * depth + inner + b"]" * depth
+        for line in (b'{"method":"m","params":{"a":' + nested + b"}}", nested):
+            jsonrpc.parse(line)
+
+
+def test_many_small_containers_are_refused_before_they_are_made():
+    with pytest.raises(ValueError, match="arrays and objects"):
+        jsonrpc.loads(b"[" + b"[]," * 200_000 + b"1]")
+
+
+@pytest.mark.parametrize("number", ["-9223372036854775809", "18446744073709551616"])
+def test_integers_just_beyond_64_bits_keep_their_value(number):
+    assert jsonrpc.dumps(jsonrpc.loads(f"[{number}]".encode())) == f"[{number}]".encode()
 
 
 def test_a_doubled_id_is_read_once_and_written_once():
