@@ -14,8 +14,8 @@ from autobot_mcp_bridge.proxy.replies import error_reply
 # Bounds of aiohttp's own parser; the endpoint's limits lie below them.
 MAX_FIELD = 64 * 1024
 # Bytes of answers that wait for their clients to read them, and from which size an answer is asked
-# whether it still fits.
-MOST_UNSENT = 256 << 20
+# whether it still fits. Each is held up to three times as long as it is being written (measured).
+MOST_UNSENT = 128 << 20
 LARGE = 256 * 1024
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
