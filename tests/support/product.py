@@ -13,7 +13,7 @@ import socket
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,7 +112,7 @@ class Product:
     async def applied(
         self, *instances: str, state: str | None = None, within: float = APPLY_WITHIN
     ) -> None:
-        """Wait until exactly these servers are in force, each in this state, and served so.
+        """Wait until exactly these servers are in force, each in this state, and the proxy has them.
 
         Raises:
             AssertionError: they were not all the time.
@@ -133,6 +133,14 @@ class Product:
         self.write_servers(*servers, **more)
         await self.applied(*map(instance_of, servers))
 
+    def pass_to_installs(self, variables: Mapping[str, str]) -> None:
+        """Hand these, and no others, to the installers of packages."""
+        lines = [f"{name}={json.dumps(text)}" for name, text in variables.items()]
+        self.write("/etc/mcp-bridge/environment", "\n".join(lines) + "\n")
+        self.write(
+            "/etc/mcp-bridge/host.toml", f"[environment]\npass = {json.dumps([*variables])}\n"
+        )
+
     def token(self, name: str) -> str:
         """Make one more token, which counts from now on."""
         token = self.cli("token", "new", name).strip()
@@ -144,6 +152,14 @@ class Product:
         state = self.container.state()
         assert state is not None
         return _socket_in(Path(f"/proc/{state.leader}/ns/net"))
+
+    def listener(self) -> socket.socket:
+        """A socket that listens on a free port of the container's loopback."""
+        made = self.dial()
+        made.setblocking(True)
+        made.bind(("127.0.0.1", 0))
+        made.listen(32)
+        return made
 
     def session(self, name: str, token: str | None = None) -> Session:
         """A client of the handshake era: `async with product.session("files") as client`."""

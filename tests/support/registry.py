@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import socket
 import tarfile
 import threading
 import zipfile
@@ -28,12 +29,22 @@ class Registry:
         self.asked = threading.Event()
         self.url = ""
 
-    def add_npm(self, name: str, versions: list[str], script: str = "console.log('hi')") -> None:
+    def add_npm(
+        self,
+        name: str,
+        versions: list[str],
+        script: str = "console.log('hi')",
+        postinstall: str = "",
+    ) -> None:
         """Publish a package whose one program, named as the package, is the script."""
         rows = {}
         for version in versions:
             binary = name.rpartition("/")[2]
-            manifest = {"name": name, "version": version, "bin": {binary: "main.js"}}
+            manifest: dict[str, object] = {"name": name, "version": version}
+            manifest["bin"] = {binary: "main.js"}
+            if postinstall:
+                manifest["scripts"] = {"postinstall": postinstall}
+                manifest["hasInstallScript"] = True
             archive = _tar(
                 {
                     "package/package.json": json.dumps(manifest),
@@ -49,13 +60,20 @@ class Registry:
         answer = ("application/json", json.dumps(document).encode())
         self.files[f"/{name}"] = self.files[f"/{name.replace('/', '%2f')}"] = answer
 
-    def add_pypi(self, name: str, versions: list[str], code: str = "print('hi')") -> None:
+    def add_pypi(
+        self,
+        name: str,
+        versions: list[str],
+        code: str = "print('hi')",
+        more: dict[str, str] | None = None,
+    ) -> None:
         """Publish a package whose one console script, named as the package, runs the code."""
         links = []
         for version in versions:
             flat = name.replace("-", "_")
             info = f"{flat}-{version}.dist-info"
             files = {
+                **(more or {}),
                 f"{flat}.py": f"def main():\n    {code}\n",
                 f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
                 f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\n"
@@ -90,7 +108,8 @@ class Registry:
 
 
 @contextmanager
-def serving() -> Iterator[Registry]:
+def serving(listener: socket.socket | None = None) -> Iterator[Registry]:
+    """Serve on a free port of ours, or on a listening socket, of another network's loopback, say."""
     registry = Registry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -117,8 +136,11 @@ def serving() -> Iterator[Registry]:
         def handle_error(self, *_args: object) -> None:
             pass  # a client that was killed on purpose
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        registry.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with Server(("127.0.0.1", 0), Handler, bind_and_activate=listener is None) as server:
+        if listener is not None:
+            server.socket.close()
+            server.socket = listener
+        registry.url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
@@ -143,5 +165,8 @@ def _zip(files: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in files.items():
-            archive.writestr(name, text)
+            entry = zipfile.ZipInfo(name)
+            # As in a real wheel: what begins as a script does may be run.
+            entry.external_attr = (0o100755 if text.startswith("#!") else 0o100644) << 16
+            archive.writestr(entry, text)
     return buffer.getvalue()

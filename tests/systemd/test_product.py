@@ -2,12 +2,15 @@
 
 import pytest
 
+from autobot_mcp_bridge.units import static
 from support.containers import properties, reaches
 from support.product import echo
 
 pytestmark = pytest.mark.lab
 
 APPLY = "mcp-bridge-apply.service"
+# Ten times what systemd-analyze(1) calls the exposure: the network costs about 1.
+EXPOSURE = {"mcp-bridge-proxy.service": 20, "mcp-bridge-fetch@any.service": 20}
 
 
 async def test_a_written_file_alone_leads_to_a_unit_that_answers_over_http(product):
@@ -47,3 +50,16 @@ async def test_a_mistake_in_the_file_keeps_what_was_in_force(product):
 
 def test_a_second_install_changes_nothing_and_says_so(product):
     assert product.install().splitlines()[-1].endswith("nothing was changed")
+
+
+def test_systemd_has_nothing_to_say_of_the_units_and_little_to_fear(product):
+    units = [name for name in static.FILES if name.endswith((".service", ".socket", ".path"))]
+    names = [name.replace("@.", "@verify.") for name in units]
+    done = product.container.run("systemd-analyze", "verify", "--man=no", *names, timeout=60.0)
+    # An instance of the servers' template has its command by its drop-in only.
+    said = [line for line in done.err.splitlines() if "autobot-mcp-bridge@verify" not in line]
+    assert said == []
+
+    for unit, most in EXPOSURE.items():
+        words = ("systemd-analyze", "security", "--no-pager", f"--threshold={most}", unit)
+        assert product.container.run(*words).status == 0, unit

@@ -25,6 +25,11 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--purge", action="store_true", help="delete the files of removed servers, too"
     )
+    parser.add_argument(
+        "--no-retry",
+        action="store_true",
+        help="leave an install that has failed, until the configuration changes",
+    )
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
@@ -34,7 +39,12 @@ def run(args: argparse.Namespace) -> int:
     if os.geteuid() != 0 and not args.check:
         raise DeniedError("apply writes units; run it as root")
     places = places_of(args, adopt_running=False)
-    applier = Applier(places, say=(lambda _line: None) if args.json else note, purge=args.purge)
+    applier = Applier(
+        places,
+        say=(lambda _line: None) if args.json else note,
+        purge=args.purge,
+        retry=not args.no_retry,
+    )
     there = applier.existing()
     done = applier.plan()[0] if args.check else applier.apply()
     if args.diff:

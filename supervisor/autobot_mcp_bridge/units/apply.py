@@ -17,12 +17,15 @@ from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
+from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.names import parse_instance
 from autobot_mcp_bridge.units import rights
 from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units.fetch import Fetches
 from autobot_mcp_bridge.units.plan import Plan, plan
 from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.resolve import resolve
+from autobot_mcp_bridge.units.specs import PackageSpec
 from autobot_mcp_bridge.units.store import Store
 from autobot_mcp_bridge.units.systemctl import daemon_reload, systemctl
 
@@ -40,6 +43,7 @@ class Applier:
     Attributes:
         say: gets a line for people at each step.
         purge: delete the files of removed servers, too.
+        retry: try installs again that have failed for the same configuration.
     """
 
     places: Places
@@ -47,6 +51,7 @@ class Applier:
     units: Path = UNITS
     facts: Facts = field(default_factory=Facts)
     purge: bool = False
+    retry: bool = True
 
     def plan(self) -> tuple[Plan, str]:
         """Read the files and compare; the fingerprint of what was read.
@@ -60,16 +65,16 @@ class Applier:
         if not loaded.found and self.existing():
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
             raise DataError(f"{self.places.servers_json}: {text}")
-        store = Store(self.places.packages)
+        store, fetches = self._fetches()
         environ = dict(os.environ)
-        wanted = plan(
-            loaded,
-            lambda argv: resolve(argv, store, environ),
-            self.facts,
-            self.existing(),
-            rights.refusals,
-        )
-        return wanted, seen
+
+        def resolved(argv: tuple[str, ...]) -> Command | PackageSpec:
+            found = resolve(argv, store, environ)
+            if isinstance(found, PackageSpec):
+                fetches.refuse_failed(found, loaded.digest)
+            return found
+
+        return plan(loaded, resolved, self.facts, self.existing(), rights.refusals), seen
 
     def apply(self) -> Plan:
         """Plan and carry out, again until the files hold still; the last plan.
@@ -81,6 +86,10 @@ class Applier:
         """
         self.places.state_dir.mkdir(parents=True, exist_ok=True)
         with locked(self.places.state_dir):
+            fetches = self._fetches()[1]
+            fetches.take_in()
+            if self.retry:
+                fetches.forget_failed()
             for _ in range(MAX_ROUNDS):
                 wanted, seen = self.plan()
                 self._carry_out(wanted)
@@ -114,6 +123,14 @@ class Applier:
             systemctl("start", map(_socket, wanted.added))
         if accepted.read(path) != wanted.accepted:
             accepted.write(path, wanted.accepted)
+        if wanted.missing:
+            self.say(f"{_count(len(wanted.missing), 'package')} to be installed")
+            passed = wanted.accepted.host.environment.pass_
+            self._fetches()[1].start(wanted.missing, passed, wanted.accepted.digest)
+
+    def _fetches(self) -> tuple[Store, Fetches]:
+        store = Store(self.places.packages)
+        return store, Fetches(self.places.state_dir, store)
 
     def _write(self, instance: str, text: str) -> None:
         folder = self._folder(instance)

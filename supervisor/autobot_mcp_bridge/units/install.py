@@ -83,9 +83,10 @@ class Installer:
             else:
                 self.say("restarting the proxy")
                 systemctl("try-restart", [PROXY])
-        if new:
-            self.say(f"starting {', '.join(new)}")
-            systemctl("start", new)
+        started = [unit for unit in new if unit != APPLY]
+        if started:
+            self.say(f"starting {', '.join(started)}")
+            systemctl("start", started)
         if new or changed or renewed or not _has_text(places.accepted):
             self._apply(places)
         if not any(Path(path).exists() for path in _POLKIT):

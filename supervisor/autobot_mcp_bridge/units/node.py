@@ -45,6 +45,11 @@ def get_node(store: Store, job: Job) -> Node:
     return Node(chosen, (str(chosen), str(script)))
 
 
+def has_host_node(store: Store, job: Job) -> bool:
+    """Whether this host has both, so that the wheel is not needed."""
+    return _host_node(store, job) is not None and find_program("npm", job.environ) is not None
+
+
 def _host_node(store: Store, job: Job) -> Path | None:
     found = find_program("node", job.environ)
     if found is None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from autobot_mcp_bridge.units.job import InstallError, Job
@@ -43,11 +44,15 @@ def _row(item: dict[str, object]) -> str:
 
 
 def _pip(base: Path, store: Store, job: Job) -> list[str | Path]:
-    """The words that start pip of the store's own small venv, made at the first need.
+    """The words that start pip: our own venv's, or the store's small one, made at the first need.
 
     Raises:
         InstallError: this Python cannot make one.
     """
+    # An installed product has one beside it, for the same Python (units/program.py).
+    own = Path(sys.prefix, "bin/python")
+    if sys.prefix != sys.base_prefix and find_spec("pip") is not None and not is_root():
+        return [own, "-m", "pip"]
     home = store.root / "tools" / f"pip-{sys.version_info[0]}.{sys.version_info[1]}"
     done = home / ".complete"
     with store.locked("pip", job):

@@ -14,6 +14,7 @@ from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import confinement, escape
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
+from autobot_mcp_bridge.units.specs import Kind
 
 # systemd's `:` keeps `$` in the words as it is (systemd.service(5), "Command lines").
 LITERAL = ":"
@@ -50,6 +51,8 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
         not_executable=(home, cache_home, *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
         executable=(facts.packages, command.argv[0]),
+        # The store's own path is executable already, and could not be both (see the unit).
+        read_only=tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
         protect_home="tmpfs" if confinement.below_homes(shared) else "yes",
         credentials={name: f"{facts.credentials}/{file}" for name, file in _secrets(spec)},
     )

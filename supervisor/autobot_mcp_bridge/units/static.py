@@ -11,6 +11,8 @@ _UNIT_FILES = (
     "mcp-bridge-control.socket",
     "mcp-bridge-apply.service",
     "mcp-bridge-apply.path",
+    "mcp-bridge-fetch@.service",
+    "mcp-bridge-fetched.path",
 )
 # Enabled and started when everything is in place.
 ENABLED = (
@@ -19,6 +21,8 @@ ENABLED = (
     "mcp-bridge-control.socket",
     "mcp-bridge-proxy.service",
     "mcp-bridge-apply.path",
+    "mcp-bridge-fetched.path",
+    "mcp-bridge-apply.service",
 )
 
 # Name among the templates to its place below the root directory.

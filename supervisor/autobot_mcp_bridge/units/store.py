@@ -143,10 +143,16 @@ def public_directory(path: Path) -> None:
 
 
 def fresh_directory(path: Path) -> None:
-    """An empty directory in the place of whatever a cut-off install left there."""
-    if path.exists():
-        shutil.rmtree(path)
+    """An empty directory in the place of whatever a cut-off install left there.
+
+    It is emptied and not made anew: in a unit it may be a mount, which cannot be removed.
+    """
     public_directory(path)
+    for child in path.iterdir():
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child)
+        else:
+            child.unlink()
 
 
 def replace_public(path: Path, text: str) -> None:

@@ -23,11 +23,13 @@ _PATTERNS = (
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"
-_RUNTIME = ("run/mcp-bridge",)
+_RUNTIME = ("run/mcp-bridge", "run/mcp-bridge-node")
 _DATA = (
     "etc/mcp-bridge",
     "var/lib/mcp-bridge",
     "var/lib/private/mcp-bridge",
+    "var/lib/mcp-bridge-fetch",
+    "var/lib/private/mcp-bridge-fetch",
     "var/cache/mcp-bridge",
     "var/cache/private/mcp-bridge",
 )

@@ -16,7 +16,7 @@ KNOWN = (
     *("User", "StateDirectory", "CacheDirectory", "WorkingDirectory", "SupplementaryGroups"),
     *("ExecStart", "Environment", "LoadCredential", "MemoryMax", "CPUQuota", "TasksMax"),
     *("LimitNOFILE", "MemoryDenyWriteExecute", "ProtectHome", "NoExecPaths", "ExecPaths"),
-    *("BindReadOnlyPaths", "BindPaths"),
+    *("BindReadOnlyPaths", "BindPaths", "ReadOnlyPaths"),
 )
 LINE = re.compile(rf"#.*|\[Service\]|({'|'.join(KNOWN)})=.*|")
 TEXT = st.text(

@@ -1,0 +1,182 @@
+"""Packages that a sandboxed unit installs (mcp-bridge-fetch@.service): root's side of it.
+
+<state>/fetch.d/requests/<id>.json   what a unit is to install; root's alone
+<state>/fetch.d/results/<id>.json    a spool: how installs have ended, until apply takes it in
+<state>/fetch.d/known/<id>.json      the same, taken in
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from autobot_mcp_bridge.config.files import replace_file
+from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.node import WHEEL
+from autobot_mcp_bridge.units.specs import Kind, PackageSpec
+from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.systemctl import systemctl
+
+DIRECTORY = "fetch.d"
+FORMAT = 1
+_PRIVATE = 0o600
+_ID_LENGTH = 16  # base32 characters: the unit's user has them in its name, of at most 31
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One package to install.
+
+    Attributes:
+        passed: names of variables that the installers get (host.toml, `[environment] pass`).
+        digest: of the configuration that asked; a failure counts for that one.
+    """
+
+    package: PackageSpec
+    passed: tuple[str, ...]
+    digest: str
+
+    def encode(self) -> bytes:
+        spec = self.package
+        document = {
+            "format": FORMAT,
+            "kind": spec.kind,
+            "name": spec.name,
+            "version": spec.version,
+            "exact": spec.exact,
+            "extras": spec.extras,
+            "pass": self.passed,
+            "digest": self.digest,
+        }
+        return json.dumps(document, indent=1).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, text: bytes) -> "Request":
+        """Read what `encode` wrote.
+
+        Raises:
+            InstallError: it is something else.
+        """
+        try:
+            found = json.loads(text)
+            if found["format"] != FORMAT:
+                raise ValueError("of another format")
+            kind, name, version = Kind(found["kind"]), str(found["name"]), found["version"]
+            exact, extras = bool(found["exact"]), tuple(map(str, found["extras"]))
+            spec = PackageSpec(kind, name, version, exact, None, (), extras)
+            return cls(spec, tuple(map(str, found["pass"])), str(found["digest"]))
+        except (ValueError, LookupError, TypeError) as error:
+            raise InstallError(f"not a request for a package: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How an install has ended.
+
+    Attributes:
+        why: the installer's own words; empty when it is in the store.
+        needs_node: it wants a node that this host does not have, and nothing else failed.
+        digest: the request's.
+    """
+
+    why: str = ""
+    needs_node: bool = False
+    digest: str = ""
+
+
+def package_id(spec: PackageSpec) -> str:
+    """The unit's instance: the same for everything that one install serves."""
+    digest = hashlib.sha256(repr(spec.package).encode()).digest()
+    return base64.b32encode(digest)[:_ID_LENGTH].decode().lower()
+
+
+def unit(spec: PackageSpec) -> str:
+    return f"mcp-bridge-fetch@{package_id(spec)}.service"
+
+
+class Fetches:
+    """The requests and results below one state directory. Everything blocks (disk, systemctl)."""
+
+    def __init__(self, state_dir: Path, store: Store) -> None:
+        self._store = store
+        self._requests, self._results, self._known = (
+            state_dir / DIRECTORY / name for name in ("requests", "results", "known")
+        )
+
+    def request_file(self, ident: str) -> Path:
+        return self._requests / f"{ident}.json"
+
+    def take_in(self) -> None:
+        """Take the results out of the spool, which starts apply for as long as it holds any."""
+        if not self._results.is_dir():
+            return
+        self._known.mkdir(mode=0o700, exist_ok=True)
+        for path in self._results.iterdir():
+            path.replace(self._known / path.name)
+
+    def refuse_failed(self, spec: PackageSpec, digest: str) -> None:
+        """Refuse a package whose install has failed for this configuration already.
+
+        Raises:
+            InstallError: so it has; the message is the installer's.
+        """
+        result = self._result(spec)
+        if result is None or result.digest != digest:
+            return
+        if result.needs_node:
+            if self._store.find(WHEEL) is None:
+                try:
+                    self.refuse_failed(WHEEL, digest)
+                except InstallError as error:
+                    raise InstallError(f"it needs node, which cannot be had: {error}") from None
+        elif result.why:
+            raise InstallError(result.why)
+
+    def forget_failed(self) -> None:
+        """Have failed installs tried again."""
+        for path in self._known.glob("*.json"):
+            path.unlink(missing_ok=True)
+
+    def start(self, specs: Iterable[PackageSpec], passed: tuple[str, ...], digest: str) -> None:
+        """Have the packages installed; what is being installed already is not disturbed.
+
+        Raises:
+            SystemctlError: systemd refused.
+        """
+        wanted = [self._first(spec) for spec in specs]
+        self._requests.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for spec in wanted:
+            path, text = self.request_file(package_id(spec)), Request(spec, passed, digest).encode()
+            if not path.exists() or path.read_bytes() != text:
+                replace_file(path, text, _PRIVATE)
+        systemctl("start", {unit(spec) for spec in wanted}, "--no-block")
+
+    def finish(self, ident: str, result: Result) -> None:
+        """Put a result into the spool."""
+        self._results.mkdir(mode=0o700, parents=True, exist_ok=True)
+        document = {"format": FORMAT, "why": result.why, "needs_node": result.needs_node}
+        text = json.dumps({**document, "digest": result.digest}, indent=1) + "\n"
+        # Not drafted in the spool itself: whatever lies there counts.
+        draft = self._results.parent / f".{ident}.{os.getpid()}.new"
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(_PRIVATE)
+        draft.replace(self._results / f"{ident}.json")
+
+    def _first(self, spec: PackageSpec) -> PackageSpec:
+        """The package itself, or node if that is what its install lacked."""
+        result = self._result(spec)
+        waits = result is not None and result.needs_node and self._store.find(WHEEL) is None
+        return WHEEL if waits else spec
+
+    def _result(self, spec: PackageSpec) -> Result | None:
+        path = self._known / f"{package_id(spec)}.json"
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found["format"] != FORMAT:
+                return None
+            return Result(str(found["why"]), bool(found["needs_node"]), str(found["digest"]))
+        except (OSError, ValueError, LookupError, TypeError):
+            return None

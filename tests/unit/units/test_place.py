@@ -1,0 +1,144 @@
+"""Laying the product below a root directory, packing what runs, and taking it off again."""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PathDistribution
+
+import pytest
+
+from autobot_mcp_bridge.units import place, program, source, static
+from autobot_mcp_bridge.units.install import Installer
+from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.uninstall import Uninstaller
+from rules.tree import ROOT
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A root directory for installs whose venv is there already: pip runs in the lab's tests."""
+    monkeypatch.setattr(program, "PYTHON", sys.executable)
+    made = tmp_path / "root"
+    made.mkdir()
+    venv = made / place.HOME / f"venv-{source.digest()}-{sys.implementation.cache_tag}"
+    venv.mkdir(parents=True)
+    (venv / program.COMPLETE).touch()
+    return made
+
+
+def install(root):
+    said = []
+    return Installer(root, said.append).install({}, None), said
+
+
+def test_an_install_below_a_root_lays_every_file_and_link(root):
+    done, said = install(root)
+
+    assert done
+    for name, path in static.FILES.items():
+        laid = root / path
+        assert laid.read_bytes() == (ROOT / "templates" / name).read_bytes()
+        assert laid.stat().st_mode & 0o777 == 0o644
+        assert any(path in line for line in said)
+    assert str((root / "usr/bin/mcp-bridge").readlink()) == (
+        "../lib/mcp-bridge/venv/bin/mcp-bridge"
+    )
+    assert (root / "usr/lib/mcp-bridge/venv" / program.COMPLETE).exists()
+
+
+def test_a_second_install_changes_nothing_and_says_nothing(root):
+    install(root)
+    before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+    assert install(root) == (False, [])
+    assert {path: path.lstat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_an_install_mends_what_was_changed_and_removes_what_is_of_an_older_version(root):
+    install(root)
+    old = root / "usr/lib/systemd/system/mcp-bridge-old.service"
+    old.write_text("")
+    manifest = place.read_manifest(root)
+    names = (*manifest.files, "usr/lib/systemd/system/mcp-bridge-old.service")
+    place.write_manifest(root, place.Manifest("0", names, manifest.enabled))
+    changed = root / static.FILES["launch.py"]
+    changed.write_text("other")
+    other = root / place.HOME / "venv-other"
+    other.mkdir()
+
+    done, said = install(root)
+    assert done
+    assert len(said) == 2
+    assert not old.exists()
+    assert not other.exists()
+    assert changed.read_text() != "other"
+
+
+def test_uninstall_leaves_nothing_below_the_root_but_what_is_of_others(root):
+    install(root)
+    others = root / "etc/systemd/system/multi-user.target.wants/other.service"
+    ours = root / "etc/systemd/system/autobot-mcp-bridge@a.service.d/90-own.conf"
+    for path in (others, ours, root / "var/lib/mcp-bridge/tokens.d/a.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    said = []
+
+    assert Uninstaller(root, said.append, keep_data=True).uninstall()
+    files = {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+    assert files == {
+        str(path.relative_to(root))
+        for path in (others, root / "var/lib/mcp-bridge/tokens.d/a.json")
+    }
+    assert Uninstaller(root, said.append).uninstall()
+    assert [path for path in root.rglob("*") if not path.is_dir()] == [others]
+    assert not Uninstaller(root, said.append).uninstall()
+
+
+def test_a_wheel_that_is_packed_again_holds_the_same_files(tmp_path):
+    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, capture_output=True, check=True)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        archive.extractall(tmp_path / "site")
+        wanted = {name: archive.read(name) for name in archive.namelist()}
+    (info,) = (tmp_path / "site").glob("*.dist-info")
+    again = source.repack(PathDistribution(info), tmp_path / "site")
+
+    with zipfile.ZipFile(again) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    assert again.name == built.name
+    assert {k: v for k, v in found.items() if "RECORD" not in k and "licenses" not in k} == {
+        k: v for k, v in wanted.items() if "RECORD" not in k and "licenses" not in k
+    }
+
+
+def test_a_package_that_has_lost_a_file_is_not_packed(tmp_path):
+    info = tmp_path / "autobot_mcp_bridge-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: autobot-mcp-bridge\nVersion: 1\n")
+    (info / "RECORD").write_text("autobot_mcp_bridge/gone.py,,\n")
+    with pytest.raises(InstallError, match=r"gone\.py: No such file"):
+        source.repack(PathDistribution(info), tmp_path)
+
+
+def test_what_is_installed_where_there_is_a_wheel_is_an_extra_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert set(program.OPTIONAL) <= set(project["optional-dependencies"]["speed"])
+
+
+def test_the_installation_needs_the_standard_library_only():
+    code = "import sys; import autobot_mcp_bridge.cli.install; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": str(ROOT / "supervisor"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tops = {name.split(".")[0] for name in done.stdout.split()}
+    assert {name for name in tops if name not in sys.stdlib_module_names} <= {
+        "__main__",
+        "autobot_mcp_bridge",
+    }
