@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall test lab clients check bench bench-peers soak show-main trace install-hooks clean
+.PHONY: help run setup install uninstall test lab clients check bench bench-peers soak show-main show-units trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -50,8 +50,11 @@ bench-peers: setup  ## the same beside other gateways, which are installed first
 soak: setup  ## run what takes many minutes
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m soak $(ARGS)
 
-show-main: setup  ## show what is promised: what, figure, bar, PASS, FAIL or NOT RUN
+show-main: setup  ## show what the main job promises: what, figure, bar, PASS, FAIL or NOT RUN
 	@exec $(VENV)/python tests/show_main.py $(ARGS)
+
+show-units: setup  ## the same of servers as units, on systemd 252 and 257 (root)
+	@exec $(VENV)/python tests/show_units.py $(ARGS)
 
 trace: setup  ## show each requirement with its tests and their results
 	@exec $(VENV)/python tests/trace.py $(ARGS)

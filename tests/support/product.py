@@ -226,9 +226,18 @@ def _socket_in(namespace: Path) -> socket.socket:
     return made[0]
 
 
-def installed_product(lab: Lab, suite: str, name: str, binds: Iterable[Bind] = ()) -> Product:
+def installed_product(
+    lab: Lab, suite: str, name: str, binds: Iterable[Bind] = (), *, host_network: bool = False
+) -> Product:
     """Boot a container of its own with the product in it."""
-    container = labs.up(lab, name, suite, layers=[program_layer(lab, suite)], binds=binds)
+    container = labs.up(
+        lab,
+        name,
+        suite,
+        layers=[program_layer(lab, suite)],
+        binds=binds,
+        host_network=host_network,
+    )
     product = Product(container)
     lay_code(container)
     container.copy(ROOT / "tests" / "servers", SERVERS)

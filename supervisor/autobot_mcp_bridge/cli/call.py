@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
     duration,
@@ -55,14 +56,22 @@ def run(args: argparse.Namespace) -> int:
     if not args.timeout > 0:
         raise UsageError("--timeout: allowed is more than 0")
     places = places_of(args)
-    endpoint = running_endpoint(places)
-    if endpoint is None or not isinstance(endpoint.get("url"), str):
-        raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
-    url = endpoint["url"].rstrip("/") + server.path
+    url = _proxy_url(places).rstrip("/") + server.path
     answer = _patiently(url, _token(args, places, server), args, arguments)
     if args.json:
         print_json(answer)
     return _shown(answer, quiet=args.json)
+
+
+def _proxy_url(places: Places) -> str:
+    """Where the proxy listens: one in the foreground leaves a file, one of systemd is asked."""
+    endpoint = running_endpoint(places)
+    if endpoint is None:
+        endpoint = control.status(places)
+    if endpoint is None or not isinstance(endpoint.get("url"), str):
+        raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
+    url: str = endpoint["url"]
+    return url
 
 
 def _patiently(

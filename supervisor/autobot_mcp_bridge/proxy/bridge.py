@@ -73,6 +73,7 @@ class Bridge:
         self.settings = settings
         self.runtime = runtime
         self.packages = packages
+        self.url = ""  # where clients connect, once there is a listener
         self.routes: dict[str, Served] = {}
         self.problems: tuple[Problem, ...] = ()
         self.reload_wanted = asyncio.Event()
@@ -295,6 +296,7 @@ class Bridge:
         servers = [describe(served, self.packages.command) for served in self.routes.values()]
         return {
             "runtime": self.runtime.name,
+            "url": self.url,
             "healthy": self.healthy,
             "problems": [str(problem) for problem in self.problems],
             "loaded": self.loaded,

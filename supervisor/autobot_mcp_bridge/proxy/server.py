@@ -101,7 +101,7 @@ async def listening(
         for runner in runners:
             await runner.setup()
             made.push_async_callback(runner.cleanup)
-        url = await _listen(main, settings.listen, given.get("http"))
+        url = bridge.url = await _listen(main, settings.listen, given.get("http"))
         operator_url = await _listen(operator, settings.operator, given.get("operator"))
         listener = given.get("control")
         if listener is None:

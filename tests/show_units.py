@@ -1,0 +1,51 @@
+"""Show what servers as units promise, a line each: what, figure, bar, PASS, FAIL or NOT RUN.
+
+    python tests/show_units.py [--only NAME]...
+
+Everything runs on systemd 252 and 257, in the containers of tests/lab. Exits with 1 on FAIL and
+NOT RUN.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from showing import Check, Line, Runner, Verdict, show, tests
+
+# How long a stopped server is called on, and rounds of 120 starts in each burst of the watcher.
+os.environ.setdefault("MCP_BRIDGE_STOPPED_FOR", "30")
+os.environ.setdefault("MCP_BRIDGE_WATCHER_ROUNDS", "17")
+
+
+def lab(what: str, *selection: str, **bars: float) -> Check:
+    files = [
+        word if word.startswith("-") or "/" in word else f"tests/systemd/{word}.py"
+        for word in selection
+    ]
+    return tests(what, "-m", "lab", *files, **bars)
+
+
+def unbuilt(what: str, bar: str, why: str) -> Check:
+    def check(_runner: Runner) -> Iterator[Line]:
+        yield Line(what, "-", bar, Verdict.NOT_RUN, why)
+
+    return check
+
+
+CHECKS: dict[str, Check] = {
+    "real": lab("the examples, from npm and PyPI, as units", "test_real"),
+    "cold": lab("a start's cost beyond the bare server's", "test_cold", extra_ms=300),
+    "sandbox": lab("forbidden attempts, each with its control", "test_sandbox", "test_identity"),
+    "escape": lab("words and variables, byte for byte", "test_escape"),
+    "launcher": lab("the launcher and the record of ends", "test_launch", "test_ended"),
+    "administrator": lab("stop, restart, disable, mask, reboot, 8 deaths", "test_administrator"),
+    "runtime": lab("a server's life, crashes and breaker", "test_runtime"),
+    "watcher": lab("ends told once, with either D-Bus library", "test_watcher"),
+    "restart": lab("restart and SIGKILL of the proxy", "test_restart"),
+    "scale": lab("500 servers", "test_scale", apply_seconds=20),
+    "install": lab("install, apply, fetch", "test_install", "test_product", "test_fetch"),
+    "chaos": unbuilt("the main job's chaos run, on units", "unchanged", "not built"),
+}
+
+if __name__ == "__main__":
+    sys.exit(show("show-units", __doc__.splitlines()[0], CHECKS))

@@ -1,0 +1,56 @@
+"""The servers of examples/servers.json, from npm and PyPI, as units: installed, sandboxed, called."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from lab import lent, recipe
+from rules.tree import ROOT
+from support.containers import properties
+from support.product import installed_product
+
+pytestmark = [pytest.mark.lab, pytest.mark.network]
+
+INSTALLED_WITHIN = 240.0  # seconds; the registries' pace, not ours
+
+
+def settings():
+    """How this machine reaches its registries, as variables for installs."""
+    found = lent.variables()
+    for variable, words in (
+        ("NPM_CONFIG_REGISTRY", ["npm", "config", "get", "registry"]),
+        ("PIP_INDEX_URL", ["python3", "-m", "pip", "config", "get", "global.index-url"]),
+    ):
+        if shutil.which(words[0]):
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and done.stdout.startswith("http"):
+                found.setdefault(variable, done.stdout.strip())
+    return found
+
+
+@pytest.fixture(scope="module", params=recipe.SUITES)
+def online(request, lab):
+    """The product in a container on this machine's network, on ports of its own."""
+    name = f"real-{request.param}"[:15]
+    product = installed_product(lab, request.param, name, host_network=True)
+    product.pass_to_installs(settings())
+    yield product
+    product.container.down()
+
+
+async def test_the_example_servers_are_installed_and_answer_in_the_sandbox(online, record_property):
+    servers = json.loads((ROOT / "examples/servers.json").read_text(encoding="utf-8"))["servers"]
+    calls = json.loads((ROOT / "examples/calls.json").read_text(encoding="utf-8"))
+    online.write_servers(*servers)
+    await online.applied(*(server["name"] for server in servers), within=INSTALLED_WITHIN)
+    for server in servers:
+        name = server["name"]
+        async with online.session(name) as client:
+            answer = await client.call(calls[name]["tool"], calls[name]["arguments"], within=30.0)
+        assert not answer["result"].get("isError"), answer
+        unit = f"autobot-mcp-bridge@{name}.service"
+        shown = properties(online.container, unit, "ActiveState", "PrivateNetwork", "DynamicUser")
+        assert shown == {"ActiveState": "active", "PrivateNetwork": "yes", "DynamicUser": "yes"}
+    record_property("servers", len(servers))
