@@ -160,10 +160,9 @@ async def test_a_hello_of_any_depth_is_one_crash_and_leaves_no_process(reply):
 
 @pytest.mark.parametrize("line", ["x", "{", '{"method":"notifications/message"}', "\\ud800"])
 async def test_a_flood_of_short_lines_leaves_the_loop_to_others(line):
-    bad = hostile("lines_for_ever", "bad", line, **QUICK)
+    bad = hostile("lines_for_ever", "bad", line, timeouts={"stop": "500ms"})
     async with Bridge([bad, *GOOD]) as bridge, Neighbour(bridge) as good:
-        async with bridge.session("bad") as session:
-            assert await session.text("echo", text="x", within=30) == "x"
+        async with bridge.session("bad"):  # its own answers come behind its flood
             seen = good.calls
             await eventually(lambda: good.calls > seen + 50, within=20)
 
