@@ -5,6 +5,7 @@ import pytest
 from autobot_mcp_bridge.units import static
 from support.containers import properties, reaches
 from support.product import echo
+from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -63,3 +64,30 @@ def test_systemd_has_nothing_to_say_of_the_units_and_little_to_fear(product):
     for unit, most in EXPOSURE.items():
         words = ("systemd-analyze", "security", "--no-pager", f"--threshold={most}", unit)
         assert product.container.run(*words).status == 0, unit
+
+
+async def test_a_limit_is_changed_while_the_server_runs_and_paths_by_a_new_process(product):
+    unit = "autobot-mcp-bridge@grows.service"
+    await product.serve(echo("grows", limits={"memory": "256M", "tasks": 40}))
+    async with product.session("grows") as client:
+        pid = await client.text("pid")
+        await product.serve(echo("grows", limits={"memory": "384M", "tasks": 50}))
+        wanted = {"MemoryMax": str(384 << 20), "TasksMax": "50"}
+        await reaches(product.container, unit, **wanted)
+        assert cgroup(product, unit, "memory.limit_in_bytes") == str(384 << 20)
+        assert cgroup(product, unit, "pids.max") == "50"
+        assert await client.text("pid") == pid
+
+        await product.serve(echo("grows", paths={"read": ["/srv"]}))
+        await eventually(lambda: another(client, pid), within=10)
+
+
+async def another(client, pid):
+    return await client.text("pid") != pid
+
+
+def cgroup(product, unit, name):
+    """A file of the unit's own cgroup, whatever controllers' tree it lies in."""
+    group = properties(product.container, unit, "ControlGroup")["ControlGroup"]
+    script = f"cat /sys/fs/cgroup/*{group}/{name} 2>/dev/null | head -1"
+    return product.container.check("sh", "-c", script).strip()

@@ -186,7 +186,7 @@ class Instance:
         """
         old, self.spec = self.spec, spec
         self.breaker.configure(spec.breaker)
-        if old.process_view() != spec.process_view():
+        if self._runtime.view(old) != self._runtime.view(spec):
             if self._channel is None:
                 self.hello = None  # else it stands until the new process has said its own
             self.breaker.reset()

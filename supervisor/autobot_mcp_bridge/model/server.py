@@ -147,8 +147,13 @@ class ServerSpec(Record):
     def instance(self) -> str:
         return self.id.instance
 
-    def process_view(self) -> dict[str, Any]:
-        """The part whose change needs a new process; the rest is changed in place."""
-        return self.model_dump(
-            include={"command", "env", "credentials", "cwd", "limits", "sessions", "url", "run_as"}
-        )
+    def process_view(self, *, units: bool) -> dict[str, Any]:
+        """The part whose change needs a new process; the rest is changed in place.
+
+        apply changes the limits of a running unit's cgroup, but not what its sandbox was made of.
+        """
+        keys = {"command", "env", "credentials", "cwd", "sessions", "url", "run_as"}
+        if not units:
+            return self.model_dump(include={*keys, "limits"})
+        keys |= {"paths", "groups", "network", "profile"}
+        return {**self.model_dump(include=keys), "open_files": self.limits.open_files}

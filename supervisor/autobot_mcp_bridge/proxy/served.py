@@ -39,6 +39,7 @@ class Served:
     ) -> None:
         self.spec = spec
         self.tokens = tokens
+        self._runtime = runtime
         self.counts = Counts()
         self._memory = memory
         self._kept: KeptSessions | None = KeptSessions(memory, spec.instance)
@@ -64,7 +65,7 @@ class Served:
 
     def configure(self, spec: ServerSpec) -> None:
         """Put a changed definition to use; sessions go on."""
-        if spec.process_view() != self.spec.process_view():
+        if self._runtime.view(spec) != self._runtime.view(self.spec):
             self.shared.forget()
         self.spec = spec
         self.shared.configure(spec)

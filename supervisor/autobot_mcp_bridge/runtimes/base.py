@@ -121,6 +121,10 @@ class Runtime(Protocol):
         """Tell what others do to exactly these from now on; the last call counts."""
         ...
 
+    def view(self, spec: ServerSpec) -> dict[str, Any]:
+        """The part of a definition whose change needs a new process."""
+        ...
+
     def unkept(self, spec: ServerSpec) -> list[str]:
         """Name the parts of a definition that this runtime cannot keep, a sentence each."""
         ...

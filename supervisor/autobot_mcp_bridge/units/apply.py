@@ -19,7 +19,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.names import parse_instance
-from autobot_mcp_bridge.units import rights
+from autobot_mcp_bridge.units import limits, rights
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
 from autobot_mcp_bridge.units.plan import Plan, plan
@@ -111,6 +111,7 @@ class Applier:
         if wanted.removed:
             accepted.write(path, accepted.read(path).without(wanted.removed))
             self._remove(wanted.removed)
+        there = self.existing() if wanted.changed else {}
         for instance in (*wanted.added, *wanted.changed):
             self._write(instance, wanted.texts[instance])
         if wanted.added:
@@ -118,6 +119,13 @@ class Applier:
         if not wanted.is_empty:
             self.say(f"systemd reads {_count(len(wanted.texts), 'unit')} again")
             daemon_reload()
+        limits.change(
+            {
+                _service(name): wanted.texts[name]
+                for name in wanted.changed
+                if limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])
+            }
+        )
         if wanted.added:
             self.say(f"starting {_count(len(wanted.added), 'socket')}")
             systemctl("start", map(_socket, wanted.added))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
+from typing import Any
 
 from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.model.server import ServerSpec
@@ -77,6 +78,9 @@ class SubprocessRuntime:
 
     def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
         """Nobody else can start or stop a child of ours."""
+
+    def view(self, spec: ServerSpec) -> dict[str, Any]:
+        return spec.process_view(units=False)
 
     def unkept(self, spec: ServerSpec) -> list[str]:
         return unkept(spec)

@@ -153,7 +153,7 @@ class KeptPipes:
 
 def view_of(spec: ServerSpec) -> str:
     """A fingerprint of what a change of needs a new process."""
-    text = orjson.dumps(spec.process_view(), default=str, option=orjson.OPT_SORT_KEYS)
+    text = orjson.dumps(spec.process_view(units=True), default=str, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 
 

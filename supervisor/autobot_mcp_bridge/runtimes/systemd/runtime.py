@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -188,6 +189,9 @@ class SystemdRuntime:
         return UnitProcess(
             handed, spec.instance, self._watcher, self._ends, redact, self._kept, view
         )
+
+    def view(self, spec: ServerSpec) -> dict[str, Any]:
+        return spec.process_view(units=True)
 
     def unkept(self, spec: ServerSpec) -> list[str]:  # noqa: ARG002 - apply refuses what it cannot keep
         return []
