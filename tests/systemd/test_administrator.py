@@ -9,6 +9,7 @@ import pytest
 
 from support.client import answer_to, code_of, error_of
 from support.containers import properties, reaches
+from support.installed import SERVERS
 from support.product import echo
 from support.waiting import PATIENCE, eventually
 
@@ -191,3 +192,20 @@ async def test_a_death_has_one_cause_in_the_error_the_journal_and_the_metrics(pr
 
 def journal(product, name, cause):
     return bool(product.logs(f"MCP_INSTANCE={name}", f"MCP_CAUSE={cause}"))
+
+
+async def test_a_server_is_added_called_and_removed_to_the_last_by_the_command_line_alone(product):
+    await product.serve()
+    command = ("--", "/usr/bin/python3", f"{SERVERS}/echo.py")
+    await run(product, "mcp-bridge", "add", "solo", *command)
+    await product.applied("solo")
+    assert (
+        await run(product, "mcp-bridge", "call", "solo", "echo", '{"text": "hello"}') == "hello\n"
+    )
+    await run(product, "rm", "/etc/mcp-bridge/servers.json")
+
+    await run(product, "mcp-bridge", "remove", "solo", "--purge")
+
+    await product.applied()
+    for place in ("/var/lib/private/mcp-bridge/default", "/run/mcp-bridge/solo.sock"):
+        assert product.container.run("test", "-e", place).status != 0

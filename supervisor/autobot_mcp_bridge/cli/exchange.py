@@ -137,7 +137,8 @@ def _chunks(
     response: http.client.HTTPResponse, sock: socket.socket, deadline: float
 ) -> Iterator[bytes]:
     size = 0
-    while True:
+    # Python 3.13 closes the response, and with it the socket, once its length has been read.
+    while not response.isclosed():
         sock.settimeout(_left(deadline))
         chunk = response.read1(_CHUNK)
         if not chunk:

@@ -13,6 +13,8 @@ from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import ServerId
+from autobot_mcp_bridge.units.apply import Applier
+from autobot_mcp_bridge.units.systemctl import has_systemd
 
 GONE_SECONDS = 30.0  # timeouts.stop and the signals after it, at their defaults
 GONE_POLL_SECONDS = 0.1
@@ -32,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
     TokenStore(places.tokens_d).remove(server.instance)
     remove_header(places, server)
     note(f"{server} is removed from {edited.file}, its tokens are revoked")
-    if args.purge:
+    if places.accepted.exists() and has_systemd():
+        Applier(places, say=note, purge=args.purge).apply()
+    elif args.purge:
         _purge(places, server, pid)
     return 0
 

@@ -20,6 +20,7 @@ from autobot_mcp_bridge.model.names import DEFAULT_TENANT, ServerId
 
 NEW_FILE_MODE = 0o644  # no secret stands in it; the proxy need not be its owner
 SHOWN_PROBLEMS = 20
+NO_SERVERS = b'{"version": 1, "servers": []}\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ def remove(places: Places, server: ServerId) -> Edited:
         document = sources.documents[entry.file]
         own = entry.file.parent == places.servers_d and len(document["servers"]) == 1
         if own:
+            if len(sources.documents) == 1:
+                # A configuration without any file is taken for lost, and stays in force.
+                _write(places, places.servers_json, NO_SERVERS)
             _write(places, entry.file, None)
         else:
             _splice(places, sources, entry, lambda text: splice.without_server(text, entry.index))

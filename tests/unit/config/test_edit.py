@@ -104,6 +104,16 @@ def test_disabling_keeps_the_layout_that_a_person_gave_the_file(places):
     assert stat.S_IMODE(places.servers_json.stat().st_mode) == 0o640
 
 
+def test_removing_the_last_server_of_all_leaves_a_configuration_without_servers(places):
+    edit.add(places, TIME, {"command": ["x"]})
+
+    edit.remove(places, TIME)
+
+    loaded = load(places)
+    assert loaded.found
+    assert not (loaded.problems or loaded.servers)
+
+
 def test_removing_keeps_the_layout_of_the_others(places):
     write_text(places.servers_json, BY_HAND)
 
