@@ -207,5 +207,5 @@ async def test_a_server_is_added_called_and_removed_to_the_last_by_the_command_l
     await run(product, "mcp-bridge", "remove", "solo", "--purge")
 
     await product.applied()
-    for place in ("/var/lib/private/mcp-bridge/default", "/run/mcp-bridge/solo.sock"):
+    for place in ("/var/lib/private/mcp-bridge/default/-/solo", "/run/mcp-bridge/solo.sock"):
         assert product.container.run("test", "-e", place).status != 0
