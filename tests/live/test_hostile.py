@@ -1,4 +1,4 @@
-"""A server that misbehaves harms only itself (issue: Must show; BUGS A and B)."""
+"""A server that misbehaves harms only itself."""
 
 import asyncio
 import json

@@ -229,7 +229,7 @@ async def test_a_server_that_answers_twice_gives_the_caller_one_answer(bridge):
 
 @pytest.mark.requirement("D3")
 async def test_requests_of_the_server_are_refused_where_sessions_share_it(bridge):
-    """No client features are offered to a shared server (DESIGN 8), so it is told at once."""
+    """No client features are offered to a shared server, so it is told at once."""
     async with bridge.session("files") as session:
         for method in ("sampling/createMessage", "roots/list", "elicitation/create"):
             answer = json.loads(await session.text("ask", method=method))

@@ -1,4 +1,4 @@
-"""Restarts of the proxy that lose nothing, on real systemd (DESIGN section 5)."""
+"""Restarts of the proxy that lose nothing, on real systemd."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A server's life as a unit, seen by the proxy's own state machine (DESIGN section 4)."""
+"""A server's life as a unit, seen by the proxy's own state machine."""
 
 import asyncio
 import os

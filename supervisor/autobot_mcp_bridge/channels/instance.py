@@ -4,7 +4,7 @@
                    └───────────┴─────────┴──▶ (a crash) ─▶ sleeping, or broken: the breaker is open
 
 A crash is an end that nobody asked for, before the server was ready or with a call open, whatever
-its code; any end but a clean exit at any time; a start timeout (DESIGN section 4).
+its code; any end but a clean exit at any time; a start timeout.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
 
 # How long the end of stdout waits for the end of the process, which tells the cause.
 DEATH_WAIT = 0.5
-# So many deadlines in a row without any answer make a server unresponsive (DESIGN section 7).
+# So many deadlines in a row without any answer make a server unresponsive.
 MAX_SILENT_DEADLINES = 3
 # Restoring sessions in a new process must not hold up its first call for longer.
 RESTORE_TIMEOUT = 5.0

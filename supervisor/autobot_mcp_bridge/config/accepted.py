@@ -1,6 +1,6 @@
 """accepted.json: the last good configuration, as apply put it to use; what the proxy works from.
 
-Root writes it, the proxy's group reads it (DESIGN section 5). It holds no secret.
+Root writes it, the proxy's group reads it. It holds no secret.
 """
 
 import json

@@ -1,7 +1,7 @@
 """One server's definition, as checked: the record that everything else works from.
 
 The model is the only place that knows keys, types and defaults; the JSON Schema and the table in
-the documentation are generated from it. DESIGN: an unknown key is an error.
+the documentation are generated from it. An unknown key is an error.
 """
 
 from typing import Annotated, Any, Literal, Self

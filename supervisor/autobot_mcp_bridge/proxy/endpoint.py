@@ -1,4 +1,4 @@
-"""The one handler of every MCP endpoint: the order of DESIGN section 7, a step a line."""
+"""The one handler of every MCP endpoint: the order of ARCHITECTURE, a step a line."""
 
 import logging
 import time

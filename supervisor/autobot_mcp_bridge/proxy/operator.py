@@ -1,6 +1,6 @@
 """What operators ask, on a listener of their own, and the command line, on a socket of its own.
 
-Strangers get one word of it on the main listener (DESIGN section 5).
+Strangers get one word of it on the main listener.
 """
 
 from aiohttp import web

@@ -1,4 +1,4 @@
-"""A shared server: one process for all its sessions and all modern requests (DESIGN section 8).
+"""A shared server: one process for all its sessions and all modern requests.
 
 The proxy initializes the process once, offers it no client features, and answers each client's
 initialize from that. Sessions outlive the process: what they had subscribed to is restored in the

@@ -1,4 +1,4 @@
-"""Putting the wanted configuration to use with systemd: root's part (DESIGN section 5).
+"""Putting the wanted configuration to use with systemd: root's part.
 
 Each step leaves a state that the next run completes: drop-ins are replaced at once, accepted.json
 last, and what goes is taken out of accepted.json before its units go.

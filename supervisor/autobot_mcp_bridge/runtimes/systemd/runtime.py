@@ -1,4 +1,4 @@
-"""The systemd runtime: connect is start, the end of a pipe is the end (DESIGN section 4)."""
+"""The systemd runtime: connect is start, the end of a pipe is the end."""
 
 import asyncio
 import logging
