@@ -13,6 +13,11 @@ from autobot_mcp_bridge.units.rights import refusals
 pytestmark = pytest.mark.root  # only root may give files away
 
 
+@pytest.fixture(autouse=True)
+def as_root(need):
+    need("root")
+
+
 def told(**keys):
     return list(refusals(ServerSpec.model_validate({"name": "a", "command": ["/bin/cat"], **keys})))
 
