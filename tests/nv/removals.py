@@ -222,10 +222,12 @@ def metrics() -> None:
 
 
 def rereading() -> None:
-    from autobot_mcp_bridge.proxy import bridge
+    from autobot_mcp_bridge.config import source
 
-    swap(bridge, "fingerprint", lambda _: lambda places: "")
-    swap(bridge, "stable_read", lambda read: lambda places: (read(places)[0], ""))
+    swap(source, "fingerprint", lambda _: lambda _places: "")
+    swap(
+        source, "stable_read", lambda read: lambda places, units: (read(places, units=units)[0], "")
+    )
 
 
 # Switch: the tests that it must break, by name.
