@@ -175,7 +175,7 @@ class LabProxy:
         """Write accepted.json."""
         servers = tuple(map(AcceptedServer, specs))
         with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / accepted.NAME
+            path = Path(name) / "accepted.json"
             accepted.write(path, Accepted(servers=servers, digest=os.urandom(8).hex()))
             place = "/var/lib/mcp-bridge/accepted.json"
             text = path.read_text(encoding="utf-8")

@@ -175,6 +175,16 @@ async def test_the_sixth_crash_opens_the_breaker_and_reset_failed_closes_it(inst
             assert keeper.news == [("breaker", News.RESET)]
 
 
+async def test_reset_failed_is_noticed_for_a_unit_that_had_failed_before_the_proxy_came(installed):
+    spec = spec_of("before", "/usr/bin/python3", "-S", "-c", "raise SystemExit(7)")
+    with instance(installed, spec) as unit:
+        unit.start().connection.close()
+        await reaches(installed, unit.service, ActiveState="failed")
+        async with keeping(installed, [spec]) as keeper:
+            await asyncio.to_thread(installed.check, "systemctl", "reset-failed", unit.service)
+            await eventually(lambda: keeper.news == [("before", News.RESET)])
+
+
 async def test_crashes_that_are_spread_out_open_nothing(installed):
     spec = echo("spread", breaker={"window": "500ms"})
     with instance(installed, spec):

@@ -427,7 +427,8 @@ class Channel:
             self._pipes.close_stdin()
 
     def close(self) -> None:
-        """Let go of the pipes; idempotent."""
+        """Let go of the pipes, and of what was read and not looked at; idempotent."""
+        self._lines.clear()
         if self._ticker is not None:
             self._ticker.cancel()
             self._ticker = None

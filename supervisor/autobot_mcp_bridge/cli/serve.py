@@ -173,7 +173,7 @@ def announce(places: Places, where: Listening) -> None:
 def make_tokens(places: Places) -> None:
     """A token for every server that nobody could call yet; it stands only in its header file."""
     store = TokenStore(places.tokens_d)
-    for spec in load(places).servers:
+    for spec in load(places, units=False).servers:
         if spec.tokens_sha256 or store.list(spec.instance):
             continue
         token, _ = store.new(spec.instance, label="made at the first start")

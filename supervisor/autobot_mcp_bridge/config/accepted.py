@@ -18,7 +18,6 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 
 VERSION = 1
-NAME = "accepted.json"
 MAX_BYTES = 64 << 20  # 10,000 servers of some KiB
 MODE = 0o640
 

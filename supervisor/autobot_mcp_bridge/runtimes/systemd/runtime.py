@@ -34,7 +34,7 @@ from autobot_mcp_bridge.supervision.unit_state import UnitState
 from autobot_mcp_bridge.supervision.watcher import Watcher
 
 # At most so many connects to one instance within so many seconds: the socket unit's own limit
-# (TriggerLimitBurst=10 in 2 s) is left to set-ups that fail.
+# (TriggerLimitBurst=10 in 4 s) is left to set-ups that fail.
 CONNECTS, CONNECTS_WITHIN = 4, 2.0
 # After a set-up that failed its limit counts on, also for a socket that was started again (257,
 # measured): the next connect would fail without any start.
@@ -108,7 +108,7 @@ class SystemdRuntime:
         for known in (self._newest, self._last_end, self._given_up, self._connects):
             for gone in set(known) - kept:
                 known.pop(gone)
-        for some in (self._silent, self._stopped_sockets, self._failed):
+        for some in (self._seen, self._silent, self._stopped_sockets, self._failed):
             some.intersection_update(kept)
         for handed in self._kept.others(kept):
             self._end("", handed, 0.0)
@@ -304,12 +304,12 @@ class SystemdRuntime:
                     self._stopped_sockets.add(instance)
                 log.info("%s: its unit was stopped by the operator", instance)
                 self._tell(instance, News.STOPPED)
-            case Changed(instance, Kind.SERVICE, state) if instance not in self._seen:
-                self._seen.add(instance)
-                self._found(instance, state)
             case Changed(instance, Kind.SOCKET, state):
                 self._socket(instance, state)
             case Changed(instance, Kind.SERVICE, state):
+                if instance not in self._seen:
+                    self._seen.add(instance)
+                    self._found(instance, state)
                 self._service(instance, state)
 
     def _service(self, instance: str, state: UnitState) -> None:
