@@ -1,5 +1,6 @@
 """The installed product: a file is written, and a call over HTTP is answered by a sandboxed unit."""
 
+
 import pytest
 
 from autobot_mcp_bridge.units import static
@@ -35,6 +36,45 @@ async def test_a_server_that_is_taken_out_of_the_file_leaves_no_unit(product):
     units = product.container.check("systemctl", "list-units", "--all", "--plain", "*goes*")
     assert "autobot" not in units
     assert product.container.run("ls", "/run/mcp-bridge/goes.sock").status != 0
+
+
+async def test_a_disabled_server_has_no_unit_and_keeps_its_tokens(product):
+    await product.serve(echo("rests"))
+    token = product.token("rests")
+    product.write_servers(echo("rests", enabled=False))
+    await gone(product, "rests")
+    product.container.check("mcp-bridge", "apply", "--purge", timeout=60.0)
+
+    await product.serve(echo("rests"))
+    async with product.session("rests", token) as client:
+        assert await client.text("echo", text="awake") == "awake"
+
+
+async def test_of_a_removed_server_no_record_of_its_ends_is_left(product):
+    ended = ("find", "/run/mcp-bridge/ended", "-mindepth", "1", "-name", "*")
+    await product.serve(echo("falls"), echo("stays"))
+    await product.serve(echo("stays"))
+    await gone(product, "falls")
+    before = product.container.check(*ended)
+    await product.serve(echo("falls"), echo("stays"))
+    for _ in range(2):
+        async with product.session("falls") as client:
+            await client.text("echo", text="up")
+        product.container.check("systemctl", "kill", "-s", "KILL", "mcp-bridge@falls")
+        unit = "autobot-mcp-bridge@falls.service"
+        await reaches(product.container, unit, ActiveState="failed")
+    assert product.container.check(*ended) != before
+
+    await product.serve(echo("stays"))
+    await gone(product, "falls")
+    assert product.container.check(*ended) == before
+
+
+async def gone(product, name):
+    async def is_gone():
+        return product.container.run("test", "-e", f"/run/mcp-bridge/{name}.sock").status != 0
+
+    await eventually(is_gone, within=60, what=f"{name} is gone")
 
 
 async def test_a_mistake_in_the_file_keeps_what_was_in_force(product):

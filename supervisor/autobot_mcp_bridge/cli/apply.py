@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
         purge=args.purge,
         retry=not args.no_retry,
     )
-    there = applier.existing()
-    done = applier.plan()[0] if args.check else applier.apply()
+    there = {**applier.existing(), **applier.addresses.existing()}
+    done = applier.plan() if args.check else applier.apply()
     if args.diff:
         _show(done, there)
     if args.json:
@@ -71,14 +71,14 @@ def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:
 
 def _changes(done: Plan, there: dict[str, str]) -> dict[str, list[str]]:
     """Against what was there before the first round: apply may need several."""
-    texts = done.texts
+    texts = {**done.texts, **done.ports}
     kept = {server.spec.instance for server in done.accepted.servers if server.spec.enabled}
     return {
         "added": sorted(texts.keys() - there.keys()),
         "changed": sorted(
             name for name in texts.keys() & there.keys() if texts[name] != there[name]
         ),
-        "removed": sorted(there.keys() - kept),
+        "removed": sorted(there.keys() - kept - done.ports.keys()),
     }
 
 
@@ -95,5 +95,5 @@ def _show(done: Plan, there: dict[str, str]) -> None:
     for instances in _changes(done, there).values():
         for name in instances:
             before = there.get(name, "").splitlines(keepends=True)
-            after = done.texts.get(name, "").splitlines(keepends=True)
+            after = {**done.texts, **done.ports}.get(name, "").splitlines(keepends=True)
             print("".join(difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")), end="")

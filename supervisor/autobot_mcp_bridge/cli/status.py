@@ -15,6 +15,7 @@ from autobot_mcp_bridge.cli.shown import show_bytes, show_seconds
 from autobot_mcp_bridge.cli.usage import Usage, usage_of
 from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.units.instances import service_of
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -49,7 +50,7 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
     if row["detail"]:
         lines.append(("because", row["detail"]))
     if runtime == "systemd":
-        lines.append(("unit", f"autobot-mcp-bridge@{instance}.service"))
+        lines.append(("unit", service_of(instance)))
     if row["pid"] is not None:
         lines += [
             ("pid", str(row["pid"])),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autobot_mcp_bridge.units.instances import service_of
+
 TIMEOUT = 10.0  # of one systemctl show; 500 units take 0.2 s
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -32,7 +34,7 @@ def _of_units(running: Iterable[str]) -> dict[str, Usage]:
     names = sorted(running)
     if not names:
         return {}
-    units = [f"autobot-mcp-bridge@{name}.service" for name in names]
+    units = [service_of(name) for name in names]
     command = ["systemctl", "show", "--property=MemoryCurrent,CPUUsageNSec", "--", *units]
     try:
         done = subprocess.run(

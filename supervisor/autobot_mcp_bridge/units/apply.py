@@ -7,22 +7,24 @@ last, and what goes is taken out of accepted.json before its units go.
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autobot_mcp_bridge.config import accepted
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
-from autobot_mcp_bridge.config.headers import remove_header
+from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
-from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.command import Command
-from autobot_mcp_bridge.model.names import parse_instance
-from autobot_mcp_bridge.units import limits, rights
+from autobot_mcp_bridge.model.host import Environment, HostSettings
+from autobot_mcp_bridge.units import limits, rights, static
+from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
+from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.plan import Plan, plan
+from autobot_mcp_bridge.units.removal import Removal
 from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.resolve import resolve
 from autobot_mcp_bridge.units.specs import PackageSpec
@@ -53,13 +55,15 @@ class Applier:
     purge: bool = False
     retry: bool = True
 
-    def plan(self) -> tuple[Plan, str]:
-        """Read the files and compare; the fingerprint of what was read.
+    def plan(self) -> Plan:
+        """Read the files and compare.
 
         Raises:
             DataError: they hold a mistake; nothing is changed.
         """
-        loaded, seen = stable_read(self.places, units=True)
+        return self._planned(stable_read(self.places, units=True)[0])
+
+    def _planned(self, loaded: Loaded) -> Plan:
         if loaded.problems:
             raise DataError("\n".join(map(str, loaded.problems)))
         if not loaded.found and self.existing():
@@ -74,7 +78,13 @@ class Applier:
                 fetches.refuse_failed(found, loaded.digest)
             return found
 
-        return plan(loaded, resolved, self.facts, self.existing(), rights.refusals), seen
+        ports = self.addresses.plan(loaded.host, accepted.read(self.places.accepted).host)
+        found = plan(loaded, resolved, self.facts, self.existing(), rights.refusals)
+        return replace(found, ports=ports)
+
+    @property
+    def addresses(self) -> Addresses:
+        return Addresses(self.units, self.say)
 
     def apply(self) -> Plan:
         """Plan and carry out, again until the files hold still; the last plan.
@@ -91,7 +101,8 @@ class Applier:
             if self.retry:
                 fetches.forget_failed()
             for _ in range(MAX_ROUNDS):
-                wanted, seen = self.plan()
+                loaded, seen = stable_read(self.places, units=True)
+                wanted = self._planned(loaded)
                 self._carry_out(wanted)
                 if fingerprint(self.places) == seen:
                     break
@@ -110,27 +121,35 @@ class Applier:
         path = self.places.accepted
         if wanted.removed:
             accepted.write(path, accepted.read(path).without(wanted.removed))
-            self._remove(wanted.removed)
+            self.say(f"removing {_count(len(wanted.removed), 'server')}")
+            configured = {server.spec.instance for server in wanted.accepted.servers}
+            removal = Removal(self.places, self.facts, self.units, self.say, self.purge)
+            removal.run(wanted.removed, configured)
         there = self.existing() if wanted.changed else {}
         for instance in (*wanted.added, *wanted.changed):
             self._write(instance, wanted.texts[instance])
         if wanted.added:
-            systemctl("enable", map(_socket, wanted.added), "--no-reload")
-        if not wanted.is_empty:
+            systemctl("enable", map(socket_of, wanted.added), "--no-reload")
+        if wanted.has_units:
             self.say(f"systemd reads {_count(len(wanted.texts), 'unit')} again")
             daemon_reload()
         limits.change(
             {
-                _service(name): wanted.texts[name]
+                service_of(name): wanted.texts[name]
                 for name in wanted.changed
                 if limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])
             }
         )
         if wanted.added:
             self.say(f"starting {_count(len(wanted.added), 'socket')}")
-            systemctl("start", map(_socket, wanted.added))
-        if accepted.read(path) != wanted.accepted:
+            systemctl("start", map(socket_of, wanted.added))
+        before = accepted.read(path)
+        if before != wanted.accepted:
             accepted.write(path, wanted.accepted)
+        moved = self.addresses.change(wanted.ports)
+        if not moved and _of_proxy(before.host) != _of_proxy(wanted.accepted.host):
+            self.say("restarting the proxy, whose settings have changed; its servers stay")
+            systemctl("try-restart", [static.PROXY])
         if wanted.missing:
             self.say(f"{_count(len(wanted.missing), 'package')} to be installed")
             passed = wanted.accepted.host.environment.pass_
@@ -141,50 +160,14 @@ class Applier:
         return store, Fetches(self.places.state_dir, store)
 
     def _write(self, instance: str, text: str) -> None:
-        folder = self._folder(instance)
+        folder = folder_of(self.units, instance)
         folder.mkdir(mode=0o755, exist_ok=True)
         replace_file(folder / DROP_IN, text.encode(), 0o644)
 
-    def _remove(self, instances: tuple[str, ...]) -> None:
-        self.say(f"removing {_count(len(instances), 'server')}")
-        systemctl("disable", map(_socket, instances), "--no-reload")
-        systemctl("stop", [*map(_socket, instances), *map(_service, instances)])
-        if self.purge:
-            systemctl("clean", map(_service, instances), "--what=all")
-        tokens = TokenStore(self.places.tokens_d)
-        for instance in instances:
-            folder = self._folder(instance)
-            (folder / DROP_IN).unlink(missing_ok=True)
-            if any(folder.iterdir()):
-                self.say(f"kept: {folder}, which holds files of others")
-            else:
-                folder.rmdir()
-            tokens.remove(instance)
-            server = parse_instance(instance)
-            remove_header(self.places, server)
-            if self.purge:
-                self._prune(server.directory)
 
-    def _prune(self, directory: object) -> None:
-        """Take the folders of a tenant and project away that are empty now."""
-        for root in (self.facts.state, f"{self.facts.state}/private", self.facts.cache):
-            path = Path(root, "mcp-bridge", str(directory))
-            if path.is_symlink():
-                path.unlink()
-            for parent in (path, *path.parents[:2]):
-                if parent.is_dir() and not any(parent.iterdir()):
-                    parent.rmdir()
-
-    def _folder(self, instance: str) -> Path:
-        return self.units / f"autobot-mcp-bridge@{instance}.service.d"
-
-
-def _socket(instance: str) -> str:
-    return f"autobot-mcp-bridge@{instance}.socket"
-
-
-def _service(instance: str) -> str:
-    return f"autobot-mcp-bridge@{instance}.service"
+def _of_proxy(host: HostSettings) -> HostSettings:
+    """What the proxy reads when it starts: all but what is for installs."""
+    return host.model_copy(update={"environment": Environment()})
 
 
 def _count(number: int, what: str) -> str:

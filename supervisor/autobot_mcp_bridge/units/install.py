@@ -10,10 +10,7 @@ from autobot_mcp_bridge.units import place, static
 from autobot_mcp_bridge.units.program import Program
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
 
-PROXY = "mcp-bridge-proxy.service"
 APPLY = "mcp-bridge-apply.service"
-# Their change is in force once the proxy, or the socket itself, is started anew.
-_OF_PROXY = frozenset({PROXY, "mcp-bridge-proxy.socket", "mcp-bridge-control.socket"})
 _POLKIT = ("/usr/lib/polkit-1/polkitd", "/usr/libexec/polkitd", "/usr/lib/policykit-1/polkitd")
 
 
@@ -51,7 +48,7 @@ class Installer:
         enabled = had
         if self.root == Path("/"):
             new = [unit for unit in static.ENABLED if unit not in had]
-            self._live(new, changed, places, renewed=renewed)
+            self._live(new, changed, places, first=not had, renewed=renewed)
             enabled = (*had, *new)
         manifest = place.Manifest(__version__, place.placed(), enabled)
         program.forget_older()
@@ -61,7 +58,13 @@ class Installer:
         return True
 
     def _live(
-        self, new: Sequence[str], changed: Sequence[str], places: Places, *, renewed: bool
+        self,
+        new: Sequence[str],
+        changed: Sequence[str],
+        places: Places,
+        *,
+        first: bool,
+        renewed: bool,
     ) -> None:
         run_tool("systemd-sysusers", f"/{static.FILES['sysusers.conf']}")
         run_tool("systemd-tmpfiles", "--create", f"/{static.FILES['tmpfiles.conf']}")
@@ -72,17 +75,13 @@ class Installer:
             self.say(f"enabling {', '.join(new)}")
             systemctl("enable", new)
         units = {Path(path).name for path in changed}
-        if not new and (renewed or units & _OF_PROXY):
-            sockets = sorted(name for name in units & _OF_PROXY if name.endswith(".socket"))
-            if sockets:
-                self.say(f"restarting {', '.join(sockets)}")
-                # The proxy holds them, and ends with them.
-                systemctl("stop", [PROXY])
-                systemctl("restart", sockets)
-                systemctl("start", [PROXY])
-            else:
-                self.say("restarting the proxy")
-                systemctl("try-restart", [PROXY])
+        sockets = units.intersection(static.SOCKETS)
+        if not first and (renewed or sockets or static.PROXY in units):
+            # A socket's restart is the proxy's own, too; a new socket's start frees its port first.
+            self.say(f"restarting {', '.join(sorted(sockets) or [static.PROXY])}")
+            systemctl("restart", sockets.intersection(new))
+            systemctl("try-restart", sockets.difference(new))
+            systemctl("try-restart", () if sockets else [static.PROXY])
         started = [unit for unit in new if unit != APPLY]
         if started:
             self.say(f"starting {', '.join(started)}")

@@ -1,7 +1,7 @@
 """What apply has to change: the wanted servers against the drop-ins that are there. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autobot_mcp_bridge.config.accepted import Accepted, AcceptedServer
 from autobot_mcp_bridge.config.errors import DataError
@@ -28,6 +28,7 @@ class Plan:
         texts: instance to its drop-in, for each server that can be started.
         added, changed, removed: instances, sorted.
         missing: packages that have to be installed first.
+        ports: socket unit of the proxy to its drop-in, "" for none.
     """
 
     accepted: Accepted
@@ -36,10 +37,12 @@ class Plan:
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     missing: tuple[PackageSpec, ...]
+    ports: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.added or self.changed or self.removed)
+    def has_units(self) -> bool:
+        """Whether units of servers change."""
+        return bool(self.added or self.changed or self.removed)
 
 
 def plan(

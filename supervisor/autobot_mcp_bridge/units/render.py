@@ -1,4 +1,4 @@
-"""A server's drop-in: the only module that knows Jinja2, and the only one that writes a unit.
+"""Drop-ins of units: the only module that knows Jinja2, and the only one that writes a unit.
 
 Every value passes one of the functions of escape.py; none can become a directive of its own.
 """
@@ -39,7 +39,7 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
     home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
     shared = (*spec.paths.read, *spec.paths.write)
     launcher = (facts.python, "-I", "-S", facts.launcher)
-    return _template().render(
+    return _template(f"{DROP_IN}.j2").render(
         spec=spec,
         user=spec.run_as or spec.id.unit_user,
         directory=own,
@@ -58,6 +58,15 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
     )
 
 
+def listen_drop_in(address: str, *, loopback: bool) -> str:
+    """The text of a drop-in that has a socket unit listen on ADDRESS:PORT, and nowhere else.
+
+    An address that ipaddress has printed holds no sign of systemd's but the % of a scope.
+    """
+    literal = address.replace("%", "%%")
+    return _template("listen.conf.j2").render(address=literal, loopback=loopback)
+
+
 def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[str, str]]:
     return sorted(confinement.environment(spec, command, facts).items())
 
@@ -67,8 +76,8 @@ def _secrets(spec: ServerSpec) -> list[tuple[str, str]]:
 
 
 @cache
-def _template() -> jinja2.Template:
-    source = files("autobot_mcp_bridge").joinpath(TEMPLATES, f"{DROP_IN}.j2")
+def _template(name: str) -> jinja2.Template:
+    source = files("autobot_mcp_bridge").joinpath(TEMPLATES, name)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - no HTML; every value passes a filter of escape.py

@@ -8,18 +8,22 @@ _UNIT_FILES = (
     "mcpbridge.slice",
     "mcp-bridge-proxy.service",
     "mcp-bridge-proxy.socket",
+    "mcp-bridge-operator.socket",
     "mcp-bridge-control.socket",
     "mcp-bridge-apply.service",
     "mcp-bridge-apply.path",
     "mcp-bridge-fetch@.service",
     "mcp-bridge-fetched.path",
 )
+PROXY = "mcp-bridge-proxy.service"
+# The proxy's ports: unit to the table of host.toml, whose defaults the unit file has.
+PORTS = {"mcp-bridge-proxy.socket": "listen", "mcp-bridge-operator.socket": "operator"}
+SOCKETS = (*PORTS, "mcp-bridge-control.socket")
 # Enabled and started when everything is in place.
 ENABLED = (
     "autobot-mcp-bridge.target",
-    "mcp-bridge-proxy.socket",
-    "mcp-bridge-control.socket",
-    "mcp-bridge-proxy.service",
+    *SOCKETS,
+    PROXY,
     "mcp-bridge-apply.path",
     "mcp-bridge-fetched.path",
     "mcp-bridge-apply.service",

@@ -17,8 +17,10 @@ _PATTERNS = (
     "autobot-mcp-bridge*",
     "mcp-bridge@*",
     "mcp-bridge-proxy.*",
+    "mcp-bridge-operator.*",
     "mcp-bridge-control.*",
     "mcp-bridge-apply.*",
+    "mcp-bridge-changed.*",
     "mcp-bridge-fetch*",
     "mcpbridge.slice*",
 )

@@ -50,7 +50,7 @@ def test_what_is_new_changed_and_gone_is_told_and_the_rest_left_alone():
 def test_the_same_configuration_changes_nothing():
     before = planned(spec("a"), spec("b")).texts
 
-    assert planned(spec("b"), spec("a"), there=before).is_empty
+    assert not planned(spec("b"), spec("a"), there=before).has_units
 
 
 def test_what_only_the_proxy_has_to_know_changes_no_unit():
@@ -58,7 +58,7 @@ def test_what_only_the_proxy_has_to_know_changes_no_unit():
 
     after = planned(spec("a", tools={"deny": ["rm"]}, timeouts={"call": "5s"}), there=before)
 
-    assert after.is_empty
+    assert not after.has_units
     assert after.accepted.servers[0].spec.tools.deny == ("rm",)
 
 
@@ -71,8 +71,8 @@ def test_a_package_that_is_missing_is_installing_and_keeps_the_units_it_has():
     assert [package.label for package in fresh.missing] == [
         "@modelcontextprotocol/server-filesystem@1.0.0"
     ]
-    assert fresh.is_empty
-    assert upgraded.is_empty
+    assert not fresh.has_units
+    assert not upgraded.has_units
 
 
 def test_a_program_that_is_not_there_is_its_servers_state_and_no_failure():

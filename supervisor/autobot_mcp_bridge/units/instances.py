@@ -1,0 +1,16 @@
+"""The names of a server's units and of the directory of its drop-ins."""
+
+from pathlib import Path
+
+
+def socket_of(instance: str) -> str:
+    return f"autobot-mcp-bridge@{instance}.socket"
+
+
+def service_of(instance: str) -> str:
+    return f"autobot-mcp-bridge@{instance}.service"
+
+
+def folder_of(units: Path, instance: str) -> Path:
+    """Where the drop-ins of its service lie, below a directory for units."""
+    return units / f"{service_of(instance)}.d"
