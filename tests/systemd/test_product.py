@@ -89,6 +89,29 @@ async def test_a_mistake_in_the_file_keeps_what_was_in_force(product):
     await product.serve(echo("mended"))
 
 
+# Ends only when it is let go, after apply has looked at the files for the last time.
+LINGERING = "[Service]\nExecStartPost=/bin/sh -c 'until test -e /run/go; do sleep 0.05; done'\n"
+
+
+async def test_a_change_that_comes_while_apply_ends_is_not_lost(product):
+    await product.serve()
+    drop_in = f"/run/systemd/system/{APPLY}.d/90-test.conf"
+    product.container.check("rm", "-f", "/run/go")
+    product.container.write(drop_in, LINGERING)
+    product.container.check("systemctl", "daemon-reload")
+    try:
+        product.write_servers(echo("early"))
+        await reaches(product.container, APPLY, SubState="start-post", within=20)
+        product.write_servers(echo("early"), echo("late"))
+        product.container.check("touch", "/run/go")
+
+        await product.applied("early", "late")
+    finally:
+        product.container.check("touch", "/run/go")
+        product.container.check("rm", drop_in)
+        product.container.check("systemctl", "daemon-reload")
+
+
 def test_a_second_install_changes_nothing_and_says_so(product):
     assert product.install().splitlines()[-1].endswith("nothing was changed")
 

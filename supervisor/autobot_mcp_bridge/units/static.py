@@ -12,6 +12,7 @@ _UNIT_FILES = (
     "mcp-bridge-control.socket",
     "mcp-bridge-apply.service",
     "mcp-bridge-apply.path",
+    "mcp-bridge-changed.service",
     "mcp-bridge-fetch@.service",
     "mcp-bridge-fetched.path",
 )
