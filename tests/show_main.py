@@ -5,16 +5,13 @@
 Exits with 1 on FAIL and NOT RUN.
 """
 
-import json
 import re
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
+from show_chaos import chaos
 from showing import CannotRunError, Check, Line, Runner, Verdict, script, show, tests
-
-CHAOS_CALLS, CHAOS_KILLS = 50_000, 40
 
 BENCH_LINE = re.compile(
     r"(?P<what>.+?): (?P<figure>.*) \(bar: (?P<bar>.*)\) (?P<verdict>PASS|FAIL|NOT RUN)"
@@ -35,45 +32,6 @@ def bare(runner: Runner) -> Iterator[Line]:
         verdict = Verdict.FAIL if outcome.status else Verdict.PASS
         figure = f"exit {outcome.status} after {time.monotonic() - began:.0f} s"
         yield Line(what, figure, bar, verdict, outcome.last if outcome.status else "")
-
-
-def chaos(runner: Runner) -> Iterator[Line]:
-    """Judge the figures of the summary that tests/chaos.py prints last."""
-    outcome = runner.run(script("tests/chaos.py"))
-    try:
-        found: dict[str, Any] = json.loads(outcome.last)
-        yield from chaos_lines(found, outcome.status)
-    except (ValueError, KeyError, TypeError):
-        yield Line("chaos", f"exit {outcome.status}", "a summary", Verdict.FAIL, outcome.last[:80])
-
-
-def chaos_lines(found: dict[str, Any], status: int) -> Iterator[Line]:
-    sent, answered, errors = found["sent"], found["answered"], found["errors"]
-    fds, fds_after = found["descriptors"], found["descriptors_after"]
-    rss, rss_after = found["rss_mib"], found["rss_mib_after"]
-    unexplained = len(found["unexplained"])
-    for what, figure, bar, holds in (
-        (
-            "sent = answers + errors",
-            f"{sent} = {answered} + {errors}",
-            f"equal, >= {CHAOS_CALLS} sent",
-            sent == answered + errors and sent >= CHAOS_CALLS,
-        ),
-        ("answered", f"{found['answered_percent']} %", ">= 95 %", answered >= 0.95 * sent),
-        ("kills", found["kills"], CHAOS_KILLS, found["kills"] >= CHAOS_KILLS),
-        ("errors that no kill explains", unexplained, 0, unexplained == 0),
-        ("answers with another's nonce", found["wrong"], 0, found["wrong"] == 0),
-        ("descriptors, before and after", f"{fds}, {fds_after}", "no more", fds_after <= fds),
-        (
-            "resident MiB, before and after",
-            f"{rss}, {rss_after}",
-            "at most 10 % more",
-            rss_after <= 1.1 * rss,
-        ),
-        ("the run as a whole", f"seed {found['seed']}, exit {status}", "exit 0", status == 0),
-    ):
-        verdict = Verdict.PASS if holds else Verdict.FAIL
-        yield Line(f"chaos: {what}", str(figure), str(bar), verdict)
 
 
 def bench(runner: Runner) -> Iterator[Line]:
@@ -106,7 +64,7 @@ CHECKS: dict[str, Check] = {
     "unauthorized": tests("401: credential x route x state", "tests/live/test_unauthorized.py"),
     "reload": tests("configuration edited under load", "tests/live/test_reload.py"),
     "trace": trace,
-    "chaos": chaos,
+    "chaos": chaos(),
     "bench": bench,
     "bare": bare,
 }

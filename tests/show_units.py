@@ -8,9 +8,10 @@ NOT RUN.
 
 import os
 import sys
-from collections.abc import Iterator
 
-from showing import Check, Line, Runner, Verdict, show, tests
+from lab import recipe
+from show_chaos import chaos
+from showing import Check, show, tests
 
 # How long a stopped server is called on, and rounds of 120 starts in each burst of the watcher.
 os.environ.setdefault("MCP_BRIDGE_STOPPED_FOR", "30")
@@ -25,13 +26,6 @@ def lab(what: str, *selection: str, **bars: float) -> Check:
     return tests(what, "-m", "lab", *files, **bars)
 
 
-def unbuilt(what: str, bar: str, why: str) -> Check:
-    def check(_runner: Runner) -> Iterator[Line]:
-        yield Line(what, "-", bar, Verdict.NOT_RUN, why)
-
-    return check
-
-
 CHECKS: dict[str, Check] = {
     "real": lab("the examples, from npm and PyPI, as units", "test_real"),
     "cold": lab("a start's cost beyond the bare server's", "test_cold", extra_ms=300),
@@ -44,7 +38,7 @@ CHECKS: dict[str, Check] = {
     "restart": lab("restart and SIGKILL of the proxy", "test_restart"),
     "scale": lab("500 servers", "test_scale", apply_seconds=20),
     "install": lab("install, apply, fetch", "test_install", "test_product", "test_fetch"),
-    "chaos": unbuilt("the main job's chaos run, on units", "unchanged", "not built"),
+    "chaos": chaos({f"chaos, {version}": suite for suite, version in recipe.SUITES.items()}),
 }
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from support.wire import Connection, Response, exchange
 START_WITHIN = 60.0  # seconds until the proxy listens
 STOP_WITHIN = 30.0 * PATIENCE  # seconds from SIGTERM to its exit
 # Words in the proxy's log that no test may cause.
-_FAULTS = ("Traceback (most recent", "was never retrieved", "was never awaited", "ResourceWarning")
+FAULTS = ("Traceback (most recent", "was never retrieved", "was never awaited", "ResourceWarning")
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"')
 DEFAULTS: dict[str, Any] = {
@@ -194,7 +194,7 @@ class Bridge:
         log = self.log()
         assert self.process.returncode == 0, f"exit {self.process.returncode}:\n{log[-4000:]}"
         assert not self.processes(), f"left behind: {self.processes()}"
-        for fault in _FAULTS:
+        for fault in FAULTS:
             assert fault in self._allowed_faults or fault not in log, f"{fault}:\n{log[-6000:]}"
         for token in self._tokens.values():
             assert token not in log, "a token stands in the log"

@@ -52,6 +52,22 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def outside(leader: int, inner: int) -> int:
+    """The pid here of the process that has pid `inner` in the leader's pid namespace.
+
+    Raises:
+        ProcessLookupError: there is none.
+    """
+    namespace = (_PROC / str(leader) / "ns/pid").readlink()
+    for entry in filter(lambda entry: entry.name.isdigit(), _PROC.iterdir()):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            status = (entry / "status").read_text(encoding="utf-8", errors="replace")
+            ids = status.partition("\nNSpid:")[2].partition("\n")[0].split()
+            if ids[-1:] == [str(inner)] and (entry / "ns/pid").readlink() == namespace:
+                return int(entry.name)
+    raise ProcessLookupError(f"no process {inner} in the namespace of {leader}")
+
+
 def zombies(pid: int) -> list[int]:
     return [child for child in children(pid) if not alive(child)]
 

@@ -23,13 +23,16 @@ from lab.layers import MAKE_TIMEOUT, layer
 from lab.places import Lab
 from lab.spec import Bind
 from rules.tree import PACKAGE, ROOT
+from support import proc
 from support.client import Client, Modern, Session
-from support.containers import entries
+from support.containers import entries, properties
 from support.installed import SERVERS
 from support.waiting import WITHIN, eventually
+from support.wire import Connection
 
 URL = "http://127.0.0.1:8765"
 OPERATOR_URL = "http://127.0.0.1:8766"
+PROXY = "mcp-bridge-proxy.service"
 CHECKOUT = "/opt/checkout"  # where a container that installs sees it
 APPLY_WITHIN = 4 * WITHIN
 C = TypeVar("C", bound=Client)
@@ -149,9 +152,14 @@ class Product:
 
     def dial(self) -> socket.socket:
         """A socket of the container's network: its loopback is not ours."""
+        return _socket_in(Path(f"/proc/{self._leader}/ns/net"))
+
+    @property
+    def _leader(self) -> int:
+        """The container's first process, another one after each boot."""
         state = self.container.state()
-        assert state is not None
-        return _socket_in(Path(f"/proc/{state.leader}/ns/net"))
+        assert state is not None, f"{self.container} is not up"
+        return state.leader
 
     def listener(self) -> socket.socket:
         """A socket that listens on a free port of the container's loopback."""
@@ -161,12 +169,12 @@ class Product:
         made.listen(32)
         return made
 
-    def session(self, name: str, token: str | None = None) -> Session:
+    def session(self, name: str, token: str | None = None, **options: Any) -> Session:
         """A client of the handshake era: `async with product.session("files") as client`."""
-        return self._dialled(Session(url_of(name), token or self.token(name)))
+        return self._dialled(Session(url_of(name), token or self.token(name), **options))
 
-    def modern(self, name: str, token: str | None = None) -> Modern:
-        return self._dialled(Modern(url_of(name), token or self.token(name)))
+    def modern(self, name: str, token: str | None = None, **options: Any) -> Modern:
+        return self._dialled(Modern(url_of(name), token or self.token(name), **options))
 
     def _dialled(self, client: C) -> C:
         client.dial = self.dial
@@ -179,6 +187,25 @@ class Product:
             response = await client.send(method="GET")
         assert response.status == 200, response
         return response.body.decode()
+
+    async def status(self) -> dict[str, Any]:
+        """GET /status of the control socket, which is reached through any mount namespace."""
+        path = f"/proc/{self._leader}/root/run/mcp-bridge/control.sock"
+        connection = await Connection.open_unix(path)
+        try:
+            response = await connection.request("GET", "/status", {"Host": "control"})
+        finally:
+            await connection.close()
+        assert response.status == 200, response
+        found: dict[str, Any] = json.loads(response.body)
+        return found
+
+    @property
+    def pid(self) -> int:
+        """The proxy's main process, in the number that it has here, outside."""
+        return proc.outside(
+            self._leader, int(properties(self.container, PROXY, "MainPID")["MainPID"])
+        )
 
     async def metrics(self) -> str:
         return await self.get("/metrics")

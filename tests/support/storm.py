@@ -1,7 +1,9 @@
 """Chaos: many clients of both eras call many servers while servers are killed.
 
 What is counted: every call sent ends as one right answer, one error or is lost; an error is
-explained when its call was in flight on a server while that server was killed.
+explained when its call was in flight on a server while that server was killed. What serves is behind
+`Stormed`: the storm is the same on children of the proxy (`on_children`) and on units
+(support/storm_units.py).
 """
 
 import asyncio
@@ -11,10 +13,10 @@ import random
 import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from support import proc
 from support.bridge import Bridge
@@ -38,6 +40,28 @@ class Size:
     clients: int = 200
     calls: int = 50_000
     kills: int = 40
+
+
+class Stormed(Protocol):
+    """What a storm needs of whatever serves."""
+
+    @property
+    def servers(self) -> list[dict[str, Any]]:
+        """The entries of servers.json that are served."""
+
+    @property
+    def pid(self) -> int:
+        """The proxy's process, in the number that it has here."""
+
+    def session(self, instance: str, /, *, ids: Any = None) -> Session: ...
+
+    def modern(self, instance: str, /, *, ids: Any = None) -> Modern: ...
+
+    async def status(self) -> dict[str, Any]:
+        """What the control socket says: `servers` are rows with instance, state and pid."""
+
+    async def kill_server(self, pid: int) -> None:
+        """SIGKILL to a server's main process, in the number that status gives."""
 
 
 @dataclass
@@ -78,7 +102,8 @@ def alike_ids() -> Iterator[int | str]:
         yield str(number)
 
 
-def make_servers(size: Size) -> list[dict[str, Any]]:
+def make_servers(size: Size, echo: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of servers.json, each made by `echo`, which knows where the fake server lies."""
     servers = []
     for number in range(size.servers):
         place: dict[str, Any] = {"tenant": f"tenant{number % size.tenants}"}
@@ -90,13 +115,13 @@ def make_servers(size: Size) -> list[dict[str, Any]]:
 
 
 class Storm:
-    def __init__(self, bridge: Bridge, size: Size, seed: int, say: Callable[[str], None]) -> None:
-        self.bridge = bridge
+    def __init__(self, host: Stormed, size: Size, seed: int, say: Callable[[str], None]) -> None:
+        self.host = host
         self.size = size
         self.random = random.Random(seed)
         self.say = say
         self.tally = Tally()
-        self.instances = [instance_of(server) for server in bridge.servers]
+        self.instances = [instance_of(server) for server in host.servers]
         self.clients: list[tuple[str, Client]] = []
         self._left = size.calls
         self._recent: dict[str, deque[float]] = defaultdict(deque)
@@ -113,7 +138,7 @@ class Storm:
             await self._load(began)
             seconds = time.monotonic() - began
             for instance in self.instances:  # whatever was killed last is up again
-                async with self.bridge.modern(instance) as client:
+                async with self.host.modern(instance) as client:
                     await client.text("pid")
             after = await self._measure(before)
         return self._summary(before, after, seconds)
@@ -123,7 +148,7 @@ class Storm:
             instance = self.instances[number % len(self.instances)]
             handshake = (number // len(self.instances)) % 2 == 0
             make: Callable[..., Session | Modern]
-            make = self.bridge.session if handshake else self.bridge.modern
+            make = self.host.session if handshake else self.host.modern
             client = await stack.enter_async_context(make(instance, ids=alike_ids()))
             self.clients.append((instance, client))
 
@@ -131,7 +156,7 @@ class Storm:
         """Descriptors and resident bytes without clients' connections, sessions still open."""
         for _, client in self.clients:
             await client.drop()
-        pid = self.bridge.pid
+        pid = self.host.pid
         wanted = baseline or (0, 0)
         with suppress(AssertionError):
             await eventually(
@@ -215,7 +240,7 @@ class Storm:
             while times and now - times[0] > 60:
                 times.popleft()
         free = [name for name in self.instances if len(self._recent[name]) < KILLS_PER_MINUTE]
-        rows = {row["instance"]: row for row in (await self.bridge.status())["servers"]}
+        rows = await self._rows()
         ready = [name for name in free if rows[name]["state"] == "ready"]
         if not ready:
             return False
@@ -224,14 +249,17 @@ class Storm:
         self._recent[victim].append(now)
         kill = Kill(time.monotonic())
         self.tally.kills[victim].append(kill)
-        os.kill(pid, signal.SIGKILL)
+        await self.host.kill_server(pid)
 
         async def seen() -> bool:
-            return bool((await self.bridge.server(victim))["pid"] != pid)
+            return bool((await self._rows())[victim]["pid"] != pid)
 
         await eventually(seen)
         kill.ended = time.monotonic()
         return True
+
+    async def _rows(self) -> dict[str, dict[str, Any]]:
+        return {row["instance"]: row for row in (await self.host.status())["servers"]}
 
     # Telling
 
@@ -294,7 +322,18 @@ def mine(response: Response, answer: dict[str, Any], nonce: str) -> bool:
     )
 
 
-async def storm(size: Size, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """One storm on a proxy of its own, and what came of it."""
-    async with Bridge(make_servers(size), host={"log": {"access": "errors"}}) as bridge:
-        return {"seed": seed, **await Storm(bridge, size, seed, say).run()}
+class _Children(Bridge):
+    async def kill_server(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def on_children(size: Size) -> AsyncIterator[Stormed]:
+    """A proxy of its own, with servers that are its children."""
+    async with _Children(make_servers(size, echo), host={"log": {"access": "errors"}}) as bridge:
+        yield bridge
+
+
+async def storm(host: Stormed, size: Size, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """One storm, and what came of it."""
+    return {"seed": seed, **await Storm(host, size, seed, say).run()}
