@@ -19,6 +19,7 @@ from lab import host, recipe
 from lab.base import base
 from lab.places import default_cache
 from lab.problems import LabError
+from rules.tree import ROOT
 
 PREFIX = "could not run: "
 # A registry that does not answer a HEAD for one small package in this time is taken as missing.
@@ -82,6 +83,14 @@ def _npm_registry() -> None:
         raise MissingError("the npm registry: npm cannot read from it")
 
 
+def _ansible() -> Path:
+    own = ROOT / ".venv-ansible" / "bin" / "ansible-playbook"
+    found = str(own) if own.exists() else shutil.which("ansible-playbook")
+    if found is None:
+        raise MissingError("ansible: `make ansible` installs it")
+    return Path(found)
+
+
 def _module(name: str) -> Callable[[], object]:
     def find() -> object:
         try:
@@ -93,6 +102,7 @@ def _module(name: str) -> Callable[[], object]:
 
 
 PROVIDERS: dict[str, Callable[[], object]] = {
+    "ansible": _ansible,
     "clients": _clients,
     "dbus_fast": _module("dbus_fast"),
     "dbus_next": _module("dbus_next"),
