@@ -20,6 +20,7 @@ from lab.base import base
 from lab.places import default_cache
 from lab.problems import LabError
 from rules.tree import ROOT
+from support.promtool import CannotFetchError, promtool
 
 PREFIX = "could not run: "
 # A registry that does not answer a HEAD for one small package in this time is taken as missing.
@@ -91,6 +92,13 @@ def _ansible() -> Path:
     return Path(found)
 
 
+def _promtool() -> Path:
+    try:
+        return promtool()
+    except CannotFetchError as error:
+        raise MissingError(f"promtool: {error}") from error
+
+
 def _module(name: str) -> Callable[[], object]:
     def find() -> object:
         try:
@@ -110,6 +118,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "node22": _node22,
     "npm": _npm,
     "npm registry": _npm_registry,
+    "promtool": _promtool,
     "root": _root,
 }
 
