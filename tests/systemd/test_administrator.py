@@ -209,3 +209,53 @@ async def test_a_server_is_added_called_and_removed_to_the_last_by_the_command_l
     await product.applied()
     for place in ("/var/lib/private/mcp-bridge/default/-/solo", "/run/mcp-bridge/solo.sock"):
         assert product.container.run("test", "-e", place).status != 0
+
+
+OWN = ("/var/lib/private/mcp-bridge/default/-/own", "/var/cache/private/mcp-bridge/default/-/own")
+
+
+def is_there(product, *places):
+    return [product.container.run("test", "-e", place).status == 0 for place in places]
+
+
+async def apply(product, *servers, words=()):
+    """By hand: `in force` does not tell a disabled server from one that is served."""
+    product.write_servers(*servers)
+    await run(product, "mcp-bridge", "apply", *words)
+
+
+async def test_a_disabled_server_keeps_its_tokens_and_files_until_it_is_removed(product):
+    await product.serve(echo("own"))
+    token = product.token("own")
+    async with product.modern("own", token) as client:
+        await client.text("pid")
+        await apply(product, echo("own", enabled=False), words=["--purge"])
+        await eventually(lambda: is_disabled(client), within=10)
+        assert is_there(product, *OWN) == [True, True]
+        await apply(product, echo("own"))
+        await eventually(lambda: answers(client), within=10)
+
+        await apply(product, echo("own", enabled=False))
+        await run(product, "mcp-bridge", "remove", "own", "--purge")
+        assert is_there(product, *OWN) == [False, False]
+        await apply(product, echo("own"))
+        async with product.modern("own") as other:
+            await eventually(lambda: answers(other), within=10)
+        assert (await client.send(client.call_of("pid", {}, 1))).status == 401
+
+
+async def is_disabled(client):
+    return await outcome(client) == "disabled"
+
+
+async def test_a_server_that_has_crashed_can_be_purged(product):
+    await product.serve(echo("own"))
+    async with product.modern("own") as client:
+        assert code_of(await client.call("crash")) == "server_crashed"
+    unit = "autobot-mcp-bridge@own.service"
+    await reaches(product.container, unit, ActiveState="failed")
+    assert is_there(product, *OWN) == [True, True]
+
+    await run(product, "mcp-bridge", "remove", "own", "--purge")
+
+    assert is_there(product, *OWN) == [False, False]

@@ -38,18 +38,6 @@ async def test_a_server_that_is_taken_out_of_the_file_leaves_no_unit(product):
     assert product.container.run("ls", "/run/mcp-bridge/goes.sock").status != 0
 
 
-async def test_a_disabled_server_has_no_unit_and_keeps_its_tokens(product):
-    await product.serve(echo("rests"))
-    token = product.token("rests")
-    product.write_servers(echo("rests", enabled=False))
-    await gone(product, "rests")
-    product.container.check("mcp-bridge", "apply", "--purge", timeout=60.0)
-
-    await product.serve(echo("rests"))
-    async with product.session("rests", token) as client:
-        assert await client.text("echo", text="awake") == "awake"
-
-
 async def test_of_a_removed_server_no_record_of_its_ends_is_left(product):
     ended = ("find", "/run/mcp-bridge/ended", "-mindepth", "1", "-name", "*")
     await product.serve(echo("falls"), echo("stays"))

@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
+from support.lab_proxy import SERVICE, digest_of, lab_proxy
 
 from lab import recipe
 from support.client import text_of
 from support.containers import properties, reaches
 from support.installed import SERVERS, spec_of
-from support.lab_proxy import SERVICE, digest_of, lab_proxy
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab

@@ -35,7 +35,10 @@ def run(args: argparse.Namespace) -> int:
     remove_header(places, server)
     note(f"{server} is removed from {edited.file}, its tokens are revoked")
     if places.accepted.exists() and has_systemd():
-        Applier(places, say=note, purge=args.purge).apply()
+        applier = Applier(places, say=note)
+        applier.apply()
+        if args.purge and applier.purge_files(server):
+            note(f"the files of {server} are deleted")
     elif args.purge:
         _purge(places, server, pid)
     return 0

@@ -44,6 +44,11 @@ class Accepted:
     servers: tuple[AcceptedServer, ...] = ()
     digest: str = ""
 
+    @property
+    def instances(self) -> set[str]:
+        """Of every server, disabled ones too."""
+        return {server.spec.instance for server in self.servers}
+
     def without(self, instances: Iterable[str]) -> "Accepted":
         gone = set(instances)
         kept = tuple(server for server in self.servers if server.spec.instance not in gone)

@@ -18,6 +18,7 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
+from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.units import limits, rights, static
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
@@ -108,6 +109,18 @@ class Applier:
                     break
         return wanted
 
+    def purge_files(self, server: ServerId) -> bool:
+        """Delete what a removed server has left, whichever run has removed it; whether it is so."""
+        with locked(self.places.state_dir):
+            if server.instance in accepted.read(self.places.accepted).instances:
+                return False  # it has been added again
+            self._removal.purge(server)
+        return True
+
+    @property
+    def _removal(self) -> Removal:
+        return Removal(self.places, self.facts, self.units, self.say)
+
     def existing(self) -> dict[str, str]:
         """Instance to the text of its drop-in; an unreadable one is to be written again."""
         found = {}
@@ -119,12 +132,15 @@ class Applier:
 
     def _carry_out(self, wanted: Plan) -> None:
         path = self.places.accepted
+        before = accepted.read(path)
         if wanted.removed:
-            accepted.write(path, accepted.read(path).without(wanted.removed))
+            accepted.write(path, before.without(wanted.removed))
             self.say(f"removing {_count(len(wanted.removed), 'server')}")
-            configured = {server.spec.instance for server in wanted.accepted.servers}
-            removal = Removal(self.places, self.facts, self.units, self.say, self.purge)
-            removal.run(wanted.removed, configured)
+            self._removal.stop(wanted.removed)
+        # One that is only disabled keeps its tokens and files.
+        gone = {*wanted.removed, *before.instances} - wanted.accepted.instances
+        self._removal.forget(gone, purge=self.purge)
+        self._removal.unlink(wanted.removed)
         there = self.existing() if wanted.changed else {}
         for instance in (*wanted.added, *wanted.changed):
             self._write(instance, wanted.texts[instance])
@@ -143,8 +159,7 @@ class Applier:
         if wanted.added:
             self.say(f"starting {_count(len(wanted.added), 'socket')}")
             systemctl("start", map(socket_of, wanted.added))
-        before = accepted.read(path)
-        if before != wanted.accepted:
+        if accepted.read(path) != wanted.accepted:
             accepted.write(path, wanted.accepted)
         moved = self.addresses.change(wanted.ports)
         if not moved and _of_proxy(before.host) != _of_proxy(wanted.accepted.host):

@@ -1,13 +1,14 @@
 """Taking servers off the host, which nobody can call any more: root's part."""
 
-from collections.abc import Callable, Container, Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import PRODUCT, Places
 from autobot_mcp_bridge.config.tokens import TokenStore
-from autobot_mcp_bridge.model.names import parse_instance
+from autobot_mcp_bridge.model.names import ServerId, parse_instance
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.render import DROP_IN
@@ -24,52 +25,65 @@ class Removal:
     Attributes:
         units: the directory of /etc for units.
         say: gets a line for people.
-        purge: delete the servers' own files, too.
     """
 
     places: Places
     facts: Facts
     units: Path
     say: Callable[[str], None]
-    purge: bool
     ended: Path = ENDED
 
-    def run(self, instances: Iterable[str], configured: Container[str] = ()) -> None:
-        """Stop them and remove what they have; systemd is not told of it yet.
-
-        Args:
-            instances: those whose units go.
-            configured: those of them that are disabled only, and keep all else.
+    def stop(self, instances: Iterable[str]) -> None:
+        """Have none of them run, and none started any more.
 
         Raises:
-            SystemctlError: systemd refused; the next run begins anew.
-            OSError: a file cannot be removed.
+            SystemctlError: systemd refused.
         """
         gone = tuple(instances)
         systemctl("disable", map(socket_of, gone), "--no-reload")
         systemctl("stop", [*map(socket_of, gone), *map(service_of, gone)])
-        removed = [instance for instance in gone if instance not in configured]
-        if self.purge:
-            systemctl("clean", map(service_of, removed), "--what=all")
-        tokens = TokenStore(self.places.tokens_d)
-        for instance in removed:
-            tokens.remove(instance)
-            server = parse_instance(instance)
-            remove_header(self.places, server)
-            self._records(instance)
-            if self.purge:
-                self._prune(server.directory)
-        # At last: by its drop-in the next run knows a server that is still to be removed.
-        for instance in gone:
-            self._drop_in(instance)
 
-    def _drop_in(self, instance: str) -> None:
-        folder = folder_of(self.units, instance)
-        (folder / DROP_IN).unlink(missing_ok=True)
-        if any(folder.iterdir()):
-            self.say(f"kept: {folder}, which holds files of others")
-        else:
-            folder.rmdir()
+    def forget(self, instances: Iterable[str], *, purge: bool) -> None:
+        """Remove what is for these, but for their drop-ins.
+
+        Args:
+            instances: no file of the configuration holds them any more.
+            purge: delete their own files, too.
+        """
+        tokens = TokenStore(self.places.tokens_d)
+        for server in map(parse_instance, sorted(instances)):
+            tokens.remove(server.instance)
+            remove_header(self.places, server)
+            self._records(server.instance)
+            if purge:
+                self.purge(server)
+
+    def unlink(self, instances: Iterable[str]) -> None:
+        """Remove their drop-ins, last: by them the next run knows what is still to be removed."""
+        for instance in instances:
+            folder = folder_of(self.units, instance)
+            (folder / DROP_IN).unlink(missing_ok=True)
+            if any(folder.iterdir()):
+                self.say(f"kept: {folder}, which holds files of others")
+            else:
+                folder.rmdir()
+
+    def purge(self, server: ServerId) -> None:
+        """Delete a server's own directories, and those of its project and tenant if empty now.
+
+        Not by `systemctl clean`, which refuses a unit that has failed and knows nothing of one
+        whose drop-in is gone.
+        """
+        roots = (self.facts.state, self.facts.cache)
+        for root in (*roots, *(f"{root}/private" for root in roots)):
+            path = Path(root, PRODUCT, server.directory)
+            if path.is_symlink():
+                path.unlink()
+            elif path.is_dir():
+                shutil.rmtree(path)  # by directory descriptors: symlinks lead it nowhere
+            for parent in path.parents[:2]:
+                if parent.is_dir() and not any(parent.iterdir()):
+                    parent.rmdir()
 
     def _records(self, instance: str) -> None:
         """How its invocations ended."""
@@ -79,13 +93,3 @@ class Removal:
             entry.unlink()
         if own.is_dir():
             own.rmdir()
-
-    def _prune(self, directory: PurePosixPath) -> None:
-        """Take the folders of a tenant and project away that are empty now."""
-        for root in (self.facts.state, f"{self.facts.state}/private", self.facts.cache):
-            path = Path(root, PRODUCT, directory)
-            if path.is_symlink():
-                path.unlink()
-            for parent in (path, *path.parents[:2]):
-                if parent.is_dir() and not any(parent.iterdir()):
-                    parent.rmdir()
