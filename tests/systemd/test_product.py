@@ -1,6 +1,5 @@
 """The installed product: a file is written, and a call over HTTP is answered by a sandboxed unit."""
 
-
 import pytest
 
 from autobot_mcp_bridge.units import static
@@ -73,8 +72,16 @@ async def test_a_mistake_in_the_file_keeps_what_was_in_force(product):
 
     async with product.session("good", token) as client:
         assert await client.text("echo", text="still") == "still"
+    await eventually(lambda: config_is(product, 0))
+    assert "servers.json: $.servers[0].name" in await product.get("/healthz")
+    assert any("$.servers[0].name" in line for line in product.logs("-t", "mcp-bridge-proxy"))
 
     await product.serve(echo("mended"))
+    await eventually(lambda: config_is(product, 1))
+
+
+async def config_is(product, value):
+    return f"mcp_bridge_config_ok {value}.0" in await product.metrics()
 
 
 # Ends only when it is let go, after apply has looked at the files for the last time.

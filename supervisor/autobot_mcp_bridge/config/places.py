@@ -45,6 +45,11 @@ class Places:
         return self.state_dir / "accepted.json"
 
     @property
+    def refused(self) -> Path:
+        """What `mcp-bridge apply` has refused last, and why; empty or away: nothing."""
+        return self.state_dir / "refused.txt"
+
+    @property
     def tokens_d(self) -> Path:
         """One file of token digests per server; the directory is 0700."""
         return self.state_dir / "tokens.d"

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from autobot_mcp_bridge.config import accepted
+from autobot_mcp_bridge.config import accepted, refused
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
@@ -12,10 +12,14 @@ from autobot_mcp_bridge.model.host import HostSettings
 
 
 class Source(Protocol):
-    """Both methods block (disk only): call them in a thread."""
+    """All methods block (disk only): call them in a thread."""
 
     def read(self) -> tuple[Loaded, str]:
         """The configuration, and the fingerprint that belongs to it; never raises on bad content."""
+        ...
+
+    def refused(self) -> tuple[Problem, ...]:
+        """Mistakes in files that are not in force, beside a configuration that is."""
         ...
 
     def fingerprint(self) -> str:
@@ -31,6 +35,9 @@ class Files:
 
     def read(self) -> tuple[Loaded, str]:
         return stable_read(self._places, units=False)
+
+    def refused(self) -> tuple[Problem, ...]:
+        return ()  # what is wrong is among what is read
 
     def fingerprint(self) -> str:
         return fingerprint(self._places)
@@ -59,5 +66,8 @@ class AcceptedFile:
         specs = tuple(server.spec for server in found.servers)
         return Loaded(specs, found.host, (), found.digest), seen
 
+    def refused(self) -> tuple[Problem, ...]:
+        return refused.read(self._places.refused)
+
     def fingerprint(self) -> str:
-        return mark(self._places.accepted, self._places.tokens_d)
+        return mark(self._places.accepted, self._places.refused, self._places.tokens_d)

@@ -158,7 +158,8 @@ class Bridge:
             log.exception("fault while reading the configuration")
             loaded = Loaded((), self.settings, (UNREADABLE,), "", found=True)
         scan = await asyncio.to_thread(self._tokens.scan)
-        problems = (*loaded.problems, *scan.problems)
+        refused = await asyncio.to_thread(self._source.refused)
+        problems = (*loaded.problems, *refused, *scan.problems)
         gone = bool(self.routes) and not loaded.found and not loaded.problems
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autobot_mcp_bridge.config import accepted
+from autobot_mcp_bridge.config import accepted, refused
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
@@ -103,7 +103,12 @@ class Applier:
                 fetches.forget_failed()
             for _ in range(MAX_ROUNDS):
                 loaded, seen = stable_read(self.places, units=True)
-                wanted = self._planned(loaded)
+                try:
+                    wanted = self._planned(loaded)
+                except DataError as error:
+                    refused.write(self.places.refused, str(error))
+                    raise
+                refused.write(self.places.refused, "")
                 self._carry_out(wanted)
                 if fingerprint(self.places) == seen:
                     break

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.config import accepted
+from autobot_mcp_bridge.config import accepted, refused
 from autobot_mcp_bridge.config.accepted import Accepted, AcceptedServer
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.source import AcceptedFile
@@ -97,3 +97,23 @@ def test_it_holds_no_secret_and_no_token_in_clear(tmp_path):
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["servers"][0]["spec"]["tokens_sha256"] == ["a" * 64]
     assert path.stat().st_mode & 0o7777 == 0o640
+
+
+def test_what_apply_refuses_is_told_beside_what_is_in_force(tmp_path):
+    places = places_in(tmp_path)
+    places.state_dir.mkdir(parents=True, exist_ok=True)
+    accepted.write(places.accepted, Accepted(digest="old"))
+    source = AcceptedFile(places)
+    assert source.refused() == ()
+    before = source.fingerprint()
+
+    refused.write(places.refused, "/etc/a.json: $.x: allowed is 1\n/etc/b.json: not JSON")
+
+    assert source.fingerprint() != before
+    assert [(problem.file, problem.allowed) for problem in source.refused()] == [
+        ("/etc/a.json", "$.x: allowed is 1"),
+        ("/etc/b.json", "not JSON"),
+    ]
+    assert source.read()[0].problems == ()
+    refused.write(places.refused, "")
+    assert source.refused() == ()
