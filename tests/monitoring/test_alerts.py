@@ -64,7 +64,11 @@ CASES = {
         calls(ok="0+10x90", server_crashed="0+1x90"),
         calls(ok="0+100x90", server_crashed="0+1x90", tool_denied="0+50x90"),
     ),
-    "McpBridgeLinesDropped": (dropped("0+100x90"), dropped("0+1x90")),
+    "McpBridgeLinesDropped": (
+        dropped("0+100x90"),
+        dropped("0+1x90")
+        | {f'mcp_bridge_dropped_lines_total{{{SERVER},reason="no_stream"}}': "0+100x90"},
+    ),
 }
 
 
