@@ -274,3 +274,18 @@ async def test_a_new_token_does_not_start_a_failed_install_again():
 
 async def loaded(bridge, times):
     return (await bridge.status())["loaded"] >= times
+
+
+async def test_a_server_that_is_enabled_again_is_served_whatever_stopped_it():
+    async with Bridge([echo("files")]) as bridge:
+        async with bridge.modern("files") as client:
+            await bridge.command("files", "stop")
+            await bridge.in_state("files", "stopped")
+            bridge.write([echo("files", enabled=False)])
+            await bridge.reload()
+            await bridge.in_state("files", "disabled")
+
+            bridge.write([echo("files")])
+            await bridge.reload()
+
+            assert await client.text("echo", text="again") == "again"

@@ -67,6 +67,9 @@ class Served:
         """Put a changed definition to use; sessions go on."""
         if self._runtime.view(spec) != self._runtime.view(self.spec):
             self.shared.forget()
+        if spec.enabled and not self.spec.enabled:
+            # It was not served: a stop of its unit was part of that, or means nothing any more.
+            self.instance.allow()
         self.spec = spec
         self.shared.configure(spec)
         self.instance.configure(spec)
