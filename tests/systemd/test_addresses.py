@@ -57,11 +57,13 @@ async def test_another_address_is_listened_on_and_no_server_and_no_session_ends(
 
         product.write("/etc/mcp-bridge/host.toml", "")
         await listens(product, "127.0.0.1:8765")
+        await client.drop()  # its connections were closed with the address
         assert await client.text("echo", text="back") == "back"
         assert invocation(product) == before
 
 
 async def test_a_port_that_is_taken_is_refused_and_the_one_before_stays(product):
+    token = product.token("moves")
     proxy = invocation(product, "mcp-bridge-proxy.service")
     with product.listener() as other:
         port = other.getsockname()[1]
@@ -70,7 +72,7 @@ async def test_a_port_that_is_taken_is_refused_and_the_one_before_stays(product)
     said = product.logs("-t", "mcp-bridge-apply", "-n", "1")
     assert f"listen.port: {port}: another program listens" in said[0]
     assert invocation(product, "mcp-bridge-proxy.service") == proxy
-    async with product.session("moves") as client:
+    async with product.session("moves", token) as client:
         assert await client.text("echo", text="still") == "still"
 
 
