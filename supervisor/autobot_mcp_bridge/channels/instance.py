@@ -187,10 +187,15 @@ class Instance:
         old, self.spec = self.spec, spec
         self.breaker.configure(spec.breaker)
         if self._runtime.view(old) != self._runtime.view(spec):
-            if self._channel is None:
-                self.hello = None  # else it stands until the new process has said its own
-            self.breaker.reset()
-            self._restart_by = self._loop.time() + spec.timeouts.call
+            self.renew()
+        self._attention.set()
+
+    def renew(self) -> None:
+        """Have the process replaced between calls, at the latest after `timeouts.call`."""
+        if self._channel is None:
+            self.hello = None  # else it stands until the new process has said its own
+        self.breaker.reset()
+        self._restart_by = self._loop.time() + self.spec.timeouts.call
         self._attention.set()
 
     def retire(self) -> None:

@@ -29,11 +29,13 @@ class AcceptedServer:
     Attributes:
         state: None when it can; else INSTALLING or INSTALL_FAILED.
         why: a sentence for the state.
+        argv: what its unit executes: the definition's command, resolved.
     """
 
     spec: ServerSpec
     state: State | None = None
     why: str = ""
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,10 @@ def _written(server: AcceptedServer) -> dict[str, Any]:
     spec = server.spec.model_dump(mode="json", exclude_defaults=True)
     if "limits" in spec and "cpu" in spec["limits"]:
         spec["limits"]["cpu"] = f"{spec['limits']['cpu']}%"
-    return {"spec": spec, "state": server.state, "why": server.why}
+    return {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
 
 
 def _read(found: Any) -> AcceptedServer:
     state = State(found["state"]) if found["state"] is not None else None
-    return AcceptedServer(ServerSpec.model_validate(found["spec"]), state, str(found["why"]))
+    spec, argv = ServerSpec.model_validate(found["spec"]), tuple(map(str, found.get("argv", ())))
+    return AcceptedServer(spec, state, str(found["why"]), argv)

@@ -173,6 +173,8 @@ class Bridge:
         if not loaded.problems and not gone:
             self._apply(loaded)
             await self._ensure(loaded.enabled, retry=retry)
+            for served in self.routes.values():
+                served.follow()
         for served in self.routes.values():
             records = scan.records.get(served.spec.instance, ())
             served.admit(index_tokens(served.spec, records))

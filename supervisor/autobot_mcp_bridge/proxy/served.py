@@ -1,5 +1,6 @@
 """One server as the proxy serves it: its definition, process, conversations, tokens and counts."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 
@@ -20,6 +21,7 @@ from autobot_mcp_bridge.sessions.shared import SharedServer
 from autobot_mcp_bridge.supervision.journal import Memory
 
 _INSTANCE = "instance"
+_COMMAND = "command"
 
 # Resolves a definition's command, or raises CallError.
 Commands = Callable[[ServerSpec], Command]
@@ -40,6 +42,7 @@ class Served:
         self.spec = spec
         self.tokens = tokens
         self._runtime = runtime
+        self._commands = commands
         self.counts = Counts()
         self._memory = memory
         self._kept: KeptSessions | None = KeptSessions(memory, spec.instance)
@@ -56,6 +59,7 @@ class Served:
         self.instance = Instance(spec, runtime, commands, hooks, limits.calls_per_server)
         self.shared.instance = self.instance
         self.instance.recall(memory.items(_INSTANCE, spec.instance).get(""))
+        self._command: object = memory.items(_COMMAND, spec.instance).get("")
 
     def _count_crash(self, death: Death) -> None:
         self.counts.crashes[death.cause.value] += 1
@@ -67,12 +71,30 @@ class Served:
         """Put a changed definition to use; sessions go on."""
         if self._runtime.view(spec) != self._runtime.view(self.spec):
             self.shared.forget()
+            self._command = None  # of the process that goes anyway
         if spec.enabled and not self.spec.enabled:
             # It was not served: a stop of its unit was part of that, or means nothing any more.
             self.instance.allow()
         self.spec = spec
         self.shared.configure(spec)
         self.instance.configure(spec)
+
+    def follow(self) -> None:
+        """Put to use that the same definition means another command now: a package's upgrade.
+
+        Also one that was made while no proxy ran.
+        """
+        try:
+            command = _digest(self._commands(self.spec))
+        except CallError:
+            return  # what runs goes on until there is something to replace it with
+        if command == self._command:
+            return
+        if self._command is not None:
+            self.shared.forget()
+            self.instance.renew()
+        self._command = command
+        self._memory.put(_COMMAND, self.spec.instance, "", command)
 
     def admit(self, tokens: TokenIndex) -> None:
         """Put changed tokens to use; who is no longer let in loses its sessions (F7)."""
@@ -95,6 +117,11 @@ class Served:
         """End the sessions that have expired, and sessions and calls whose token has."""
         self.shared.sessions.expire()
         self.shared.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
+
+
+def _digest(command: Command) -> str:
+    words = [*command.argv, *(f"{name}={text}" for name, text in sorted(command.env.items()))]
+    return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()
 
 
 def index_tokens(spec: ServerSpec, records: Iterable[TokenRecord]) -> TokenIndex:

@@ -19,7 +19,7 @@ class Applied:
         self._accepted = accepted
 
     def command(self, spec: ServerSpec) -> Command:
-        """The definition's own words, which nobody executes here.
+        """What its unit executes, and nobody here; when it changes, so has the unit.
 
         Raises:
             CallError: its unit is not there yet.
@@ -30,7 +30,7 @@ class Applied:
             raise CallError(Cause.INSTALLING, text, retry_after=RETRY_AFTER)
         if server is not None and server.state is State.INSTALL_FAILED:
             raise CallError(Cause.INSTALL_FAILED, f"{spec.instance}: {server.why}")
-        return Command(spec.command)
+        return Command(server.argv if server is not None and server.argv else spec.command)
 
     async def ensure(self, specs: Iterable[ServerSpec]) -> None:
         """Apply has them installed."""

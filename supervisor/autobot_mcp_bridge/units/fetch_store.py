@@ -23,7 +23,15 @@ from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.node import WHEEL
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import MARKER, Installed, Store, public_directory
+from autobot_mcp_bridge.units.store import (
+    MARKER,
+    RESOLVED,
+    Installed,
+    Resolution,
+    Store,
+    public_directory,
+    resolution_key,
+)
 
 STAGING = Path("/var/lib/private/mcp-bridge-fetch")
 MOST_WORDS = 4096  # bytes of the installer's own words that are kept
@@ -102,8 +110,8 @@ def _failure(request: Request, staging: Path) -> Result:
 
 
 def _resolved(spec: PackageSpec, staging: Path) -> str | None:
-    version = _json(staging / "resolved.json", MOST_MARKER).get(f"{spec.kind.value}:{spec.label}")
-    return version if isinstance(version, str) else None
+    found = Resolution.read(_json(staging / RESOLVED, MOST_MARKER).get(resolution_key(spec)))
+    return found.version if found is not None else None
 
 
 def _json(path: Path, most: int) -> dict[str, Any]:

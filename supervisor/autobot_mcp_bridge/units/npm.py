@@ -12,9 +12,12 @@ from autobot_mcp_bridge.units.root import is_root
 from autobot_mcp_bridge.units.specs import PackageSpec
 from autobot_mcp_bridge.units.store import Installed, Store, fresh_directory, replace_public
 
-# prefer-offline: what the private cache holds is not asked for again; npm asks anew by itself
-# when a version is not in what it holds.
-OPTIONS = ("--no-audit", "--no-fund", "--no-update-notifier", "--prefer-offline", "--loglevel=warn")
+OPTIONS = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=warn")
+# What the private cache holds is not asked for again; npm asks anew by itself when a version is not
+# in what it holds.
+CACHED = "--prefer-offline"
+# The registry is asked whether what the cache holds is still so.
+FRESH = "--prefer-online"
 
 
 def resolve(spec: PackageSpec, store: Store, job: Job) -> str:
@@ -23,9 +26,19 @@ def resolve(spec: PackageSpec, store: Store, job: Job) -> str:
     Raises:
         InstallError: there is none, or the registry does not answer.
     """
+    return newest(spec, store, job)[0]
+
+
+def newest(spec: PackageSpec, store: Store, job: Job) -> tuple[str, str]:
+    """The version that `resolve` chooses, and the one that the registry calls its latest.
+
+    Raises:
+        InstallError: as `resolve`.
+    """
     node = get_node(store, job)
     wanted = f"{spec.name}@{spec.version or 'latest'}"
-    output = _npm(node, ("view", wanted, "version", "dist-tags.latest", "--json"), store, job)
+    words = ("view", wanted, "version", "dist-tags.latest", "--json", FRESH)
+    output = _npm(node, words, store, job)
     try:
         found = json.loads(output or "[]")
         rows = found if isinstance(found, list) else [found]
@@ -35,7 +48,7 @@ def resolve(spec: PackageSpec, store: Store, job: Job) -> str:
         raise InstallError(f"npm view {wanted}: an answer that is not understood") from error
     if not versions:
         raise InstallError(f"npm view {wanted}: no version of the package fits")
-    return latest if latest in versions else max(versions, key=_order)
+    return latest if latest in versions else max(versions, key=_order), latest
 
 
 def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installed:
@@ -49,7 +62,7 @@ def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installe
     fresh_directory(directory)
     # Without a manifest of its own npm would look for one in the directories above.
     replace_public(directory / "package.json", '{"private": true}\n')
-    words = ["install", "--omit=dev", "--save-exact", f"--prefix={directory}"]
+    words = ["install", CACHED, "--omit=dev", "--save-exact", f"--prefix={directory}"]
     if is_root():
         # A stranger's install script is never run as root; most packages have none.
         words.append("--ignore-scripts")

@@ -14,15 +14,32 @@ OPTIONS = ("--no-input", "--disable-pip-version-check", "--quiet")
 
 
 def lock(requirement: str, base: Path, store: Store, job: Job) -> str:
-    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file."""
+    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file.
+
+    Raises:
+        InstallError: pip failed.
+    """
+    return _lock(requirement, [], base, store, job)
+
+
+def _lock(requirement: str, options: list[str], base: Path, store: Store, job: Job) -> str:
     words = [*_pip(base, store, job), "install", "--dry-run", "--ignore-installed", "--report", "-"]
-    words += [*OPTIONS, *_only_wheels(), requirement]
+    words += [*OPTIONS, *options, *_only_wheels(), requirement]
     output = job.run(words, env=job.environ, cwd=store.root)
     try:
         rows = [_row(item) for item in json.loads(output)["install"]]
     except (ValueError, KeyError, TypeError) as error:
         raise InstallError("pip's report is not understood") from error
     return "".join(sorted(rows))
+
+
+def newest(requirement: str, base: Path, store: Store, job: Job) -> str:
+    """The package alone, pinned to the newest version that fits.
+
+    Raises:
+        InstallError: pip failed.
+    """
+    return _lock(requirement, ["--no-deps"], base, store, job)
 
 
 def fill(directory: Path, base: Path, store: Store, job: Job) -> None:

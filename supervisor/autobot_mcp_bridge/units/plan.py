@@ -85,7 +85,7 @@ def plan(
         except UsageError as error:
             refused.append(str(error))
         else:
-            servers.append(AcceptedServer(spec))
+            servers.append(AcceptedServer(spec, argv=tuple(command.argv)))
     if refused:
         raise DataError("\n".join(refused))
     # What cannot be started only now keeps the units that it has: its package is being replaced.

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import sys
+from dataclasses import replace
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -25,12 +26,33 @@ def resolve(spec: PackageSpec, store: Store, job: Job) -> str:
     """
     base = base_python()
     found = uv.find(job)
-    lock = (
-        uv.lock(found, _requirement(spec), base, store, job)
-        if found is not None
-        else pip.lock(_requirement(spec), base, store, job)
-    )
+    if found is not None:
+        lock = uv.lock(found, _requirement(spec), base, store, job, fresh=spec.name)
+    else:
+        lock = pip.lock(_requirement(spec), base, store, job)
     return _pinned(lock, spec)
+
+
+def newest(spec: PackageSpec, store: Store, job: Job) -> tuple[str, str]:
+    """The newest version that the range allows by itself, and the newest of all.
+
+    What the package needs is not asked for: what it cannot be installed with may make `resolve`
+    choose an older one.
+
+    Raises:
+        InstallError: there is none, or the index does not answer.
+    """
+    base, uv_program = base_python(), uv.find(job)
+
+    def ask(wanted: PackageSpec) -> str:
+        requirement = _requirement(wanted)
+        if uv_program is not None:
+            text = uv.newest(uv_program, requirement, base, store, job, fresh=spec.name)
+            return _pinned(text, wanted)
+        return _pinned(pip.newest(requirement, base, store, job), wanted)
+
+    allowed = ask(spec)
+    return allowed, allowed if spec.version is None else ask(replace(spec, version=None))
 
 
 def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installed:

@@ -2,7 +2,8 @@
 
     <store>/npm/@scope/name@1.2.3/        with .complete.json, written last
     <store>/pypi/mcp+cli@2.3.0/
-    <store>/resolved.json                 which version a range or no version came to mean
+    <store>/resolved.json                 which version a range or no version came to mean, and
+                                          which one it meant before its last upgrade
     <store>/logs/, <store>/locks/, <store>/cache/
 
 A directory without its marker is an install that was cut off (BUGS S9): whoever holds the
@@ -17,7 +18,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from autobot_mcp_bridge.units.job import InstallError, Job
@@ -25,6 +26,7 @@ from autobot_mcp_bridge.units.specs import Kind, PackageSpec
 
 MARKER = ".complete.json"
 MARKER_VERSION = 1
+RESOLVED = "resolved.json"
 LOCK = "requirements.txt"  # what a PyPI install consists of, with hashes
 # How often a lock that another process holds is tried again.
 LOCK_PAUSE = 0.2
@@ -62,6 +64,29 @@ class Installed:
             what = f"no program {wanted}" if wanted else "no program of its own name"
             raise InstallError(f"the package has {what}; it has: {names}")
         return tuple(self.binaries[wanted])
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a spec that leaves the version open has come to mean.
+
+    Attributes:
+        version: the one in force.
+        before: the one that was in force before it; None where there was none.
+    """
+
+    version: str
+    before: str | None = None
+
+    @classmethod
+    def read(cls, found: object) -> "Resolution | None":
+        """From a value of resolved.json; None for one that is none."""
+        match found:
+            case {"version": str(version), "before": str() | None as before}:
+                return cls(version, before)
+            case str(version):  # as it was written before there were upgrades
+                return cls(version)
+        return None
 
 
 class Store:
@@ -105,9 +130,10 @@ class Store:
             if found.pop("format") != MARKER_VERSION:
                 return None
             binaries = {name: tuple(argv) for name, argv in found.pop("binaries").items()}
-            return Installed(binaries=binaries, path=tuple(found.pop("path")), **found)
+            installed = Installed(binaries=binaries, path=tuple(found.pop("path")), **found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # no marker, or none that can be believed: not installed
+        return installed if _is_whole(installed) else None
 
     def complete(self, directory: Path, installed: Installed) -> None:
         """Write the marker: from here on the install counts."""
@@ -115,19 +141,61 @@ class Store:
         replace_public(directory / MARKER, json.dumps(document, indent=1) + "\n")
 
     def resolved(self, spec: PackageSpec) -> str | None:
-        """The exact version that a range was resolved to, the first time it was asked for."""
-        version = self._resolutions().get(f"{spec.kind.value}:{spec.label}")
-        return version if isinstance(version, str) else None
+        """The exact version that a range means since it was first asked for, or last upgraded."""
+        found = self.resolution(spec)
+        return found.version if found is not None else None
+
+    def resolution(self, spec: PackageSpec) -> Resolution | None:
+        return Resolution.read(self._resolutions().get(resolution_key(spec)))
 
     def remember(self, spec: PackageSpec, version: str, job: Job) -> None:
-        with self.locked("resolved.json", job):
-            known = {**self._resolutions(), f"{spec.kind.value}:{spec.label}": version}
-            text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-            replace_public(self.root / "resolved.json", text)
+        """Have the spec mean that version from now on; the one that it meant stays known."""
+        with self.locked(RESOLVED, job):
+            old = self.resolution(spec)
+            if old is None or old.version != version:
+                new = Resolution(version, old.version if old is not None else None)
+                self._write_resolution(spec, new)
+
+    def roll_back(self, spec: PackageSpec, job: Job) -> Resolution:
+        """Exchange the version in force and the one before; what is so now.
+
+        Raises:
+            InstallError: there is none before, or it is not installed any more.
+        """
+        with self.locked(RESOLVED, job):
+            old = self.resolution(spec)
+            if old is None or old.before is None:
+                raise InstallError(f"{spec.label} has not been upgraded: no version stood before")
+            if self.read(self.directory(spec, old.before)) is None:
+                raise InstallError(f"{spec.label}: version {old.before} is not installed any more")
+            new = Resolution(old.before, old.version)
+            self._write_resolution(spec, new)
+        return new
+
+    def forget(self, spec: PackageSpec, version: str, job: Job) -> bool:
+        """Delete a version of the package unless some spec that leaves it open still means it.
+
+        Whether it was deleted. Specs that name it exactly are for the caller to know.
+        """
+        name = resolution_key(replace(spec, version=None))
+        with self.locked(RESOLVED, job):
+            for key, value in self._resolutions().items():
+                found = Resolution.read(value)
+                # A longer name that begins alike at worst keeps what could go.
+                if key.startswith(name) and found and version in (found.version, found.before):
+                    return False
+        directory = self.directory(spec, version)
+        (directory / MARKER).unlink(missing_ok=True)  # first: what is half deleted counts as none
+        shutil.rmtree(directory, ignore_errors=True)
+        return True
+
+    def _write_resolution(self, spec: PackageSpec, new: Resolution) -> None:
+        known = {**self._resolutions(), resolution_key(spec): asdict(new)}
+        replace_public(self.root / RESOLVED, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
     def _resolutions(self) -> dict[str, object]:
         try:
-            known = json.loads((self.root / "resolved.json").read_text(encoding="utf-8"))
+            known = json.loads((self.root / RESOLVED).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return known if isinstance(known, dict) else {}
@@ -164,6 +232,16 @@ def replace_public(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     draft.chmod(PUBLIC_FILE)
     draft.replace(path)
+
+
+def resolution_key(spec: PackageSpec) -> str:
+    """Where a spec stands in resolved.json."""
+    return f"{spec.kind.value}:{spec.label}"
+
+
+def _is_whole(installed: Installed) -> bool:
+    """Whether the files that its programs are started with are still there."""
+    return all(Path(word).exists() for argv in installed.binaries.values() for word in argv)
 
 
 def _flat(name: str) -> str:

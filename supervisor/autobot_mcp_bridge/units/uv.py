@@ -13,8 +13,40 @@ def find(job: Job) -> Path | None:
     return find_program("uv", job.environ)
 
 
-def lock(uv: Path, requirement: str, base: Path, store: Store, job: Job) -> str:
-    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file."""
+def lock(
+    uv: Path, requirement: str, base: Path, store: Store, job: Job, *, fresh: str | None = None
+) -> str:
+    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file.
+
+    Args:
+        uv: the program.
+        requirement: a package, with a range or without.
+        base: the Python that it is for.
+        store: whose cache is used.
+        job: the frame.
+        fresh: a package that the index is asked for anew; uv's cache holds its versions for minutes.
+
+    Raises:
+        InstallError: uv failed.
+    """
+    options = ["--generate-hashes", *_refresh(fresh)]
+    return _compile(uv, requirement, options, base, store, job)
+
+
+def newest(
+    uv: Path, requirement: str, base: Path, store: Store, job: Job, *, fresh: str | None = None
+) -> str:
+    """The package alone, pinned to the newest version that fits; otherwise as `lock`."""
+    return _compile(uv, requirement, ["--no-deps", *_refresh(fresh)], base, store, job)
+
+
+def _refresh(package: str | None) -> list[str]:
+    return [] if package is None else ["--refresh-package", package]
+
+
+def _compile(
+    uv: Path, requirement: str, options: list[str], base: Path, store: Store, job: Job
+) -> str:
     wanted = job.log.with_name(f"{job.log.stem}.in")
     wanted.write_text(requirement + "\n", encoding="utf-8")
     words: list[str | Path] = [
@@ -23,10 +55,9 @@ def lock(uv: Path, requirement: str, base: Path, store: Store, job: Job) -> str:
         wanted,
         "--python",
         base,
-        "--generate-hashes",
         "--no-annotate",
     ]
-    words += ["--no-header", "--quiet", *_only_wheels()]
+    words += ["--no-header", "--quiet", *options, *_only_wheels()]
     try:
         return job.run([uv, *words], env=_environment(store, job), cwd=store.root)
     finally:

@@ -1,6 +1,7 @@
 """Installs into the store, by the real npm, uv and pip, from a registry on 127.0.0.1."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,9 +141,20 @@ def test_half_an_install_is_removed_and_made_anew(command, store, environ):
     assert not (directory / "left-over").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "lost"), [(NPM, "node_modules"), (PYPI, "bin")], ids=["npm", "pypi"]
+)
+def test_an_install_that_somebody_has_half_deleted_is_made_anew(command, lost, store, environ):
+    spec, _ = install(command, store, environ)
+    shutil.rmtree(store.directory(spec, "1.0.0") / lost)
+
+    assert store.find(spec) is None
+    assert output(package_command(*install(command, store, environ))) == "arg"
+
+
 @pytest.mark.parametrize("command", [NPM, PYPI])
 def test_several_processes_install_one_package_and_none_breaks_another(command, store, environ):
-    assert results(processes(4, command, store, environ)) == ["1.0.0"] * 4
+    assert results(processes(10, command, store, environ)) == ["1.0.0"] * 10
 
 
 @pytest.mark.parametrize("command", [NPM, PYPI])
