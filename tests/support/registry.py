@@ -36,7 +36,10 @@ class Registry:
         script: str = "console.log('hi')",
         postinstall: str = "",
     ) -> None:
-        """Publish a package whose one program, named as the package, is the script."""
+        """Publish a package whose one program, named as the package, is the script.
+
+        @VERSION@ in it becomes the version.
+        """
         rows = {}
         for version in versions:
             binary = name.rpartition("/")[2]
@@ -48,7 +51,9 @@ class Registry:
             archive = _tar(
                 {
                     "package/package.json": json.dumps(manifest),
-                    "package/main.js": f"#!/usr/bin/env node\n{script}\n",
+                    "package/main.js": "#!/usr/bin/env node\n"
+                    + script.replace("@VERSION@", version)
+                    + "\n",
                 }
             )
             path = f"/{name}/-/{binary}-{version}.tgz"
@@ -67,14 +72,17 @@ class Registry:
         code: str = "print('hi')",
         more: dict[str, str] | None = None,
     ) -> None:
-        """Publish a package whose one console script, named as the package, runs the code."""
+        """Publish a package whose one console script, named as the package, runs the code.
+
+        @VERSION@ in it becomes the version.
+        """
         links = []
         for version in versions:
             flat = name.replace("-", "_")
             info = f"{flat}-{version}.dist-info"
             files = {
                 **(more or {}),
-                f"{flat}.py": f"def main():\n    {code}\n",
+                f"{flat}.py": f"def main():\n    {code.replace('@VERSION@', version)}\n",
                 f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
                 f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\n"
                 "Tag: py3-none-any\n",
@@ -88,6 +96,12 @@ class Registry:
             links.append(f'<a href="/wheels/{file}#sha256={digest}">{file}</a>')
         page = f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
         self.files[f"/simple/{name}/"] = ("text/html", page.encode())
+
+    def spoil(self, version: str) -> None:
+        """Have the archives of this version be other ones than their digests say."""
+        for path, (kind, body) in self.files.items():
+            if kind == "application/octet-stream" and f"-{version}" in path:
+                self.files[path] = (kind, body + b"spoiled")
 
     @property
     def environ(self) -> dict[str, str]:

@@ -1,18 +1,14 @@
 """npx and uvx servers: installed by a sandboxed unit, then started offline out of the store."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
 from autobot_mcp_bridge.units.node import WHEEL
 from lab import recipe
-from lab.spec import Bind
 from support.client import code_of
 from support.containers import properties
-from support.product import installed_product
-from support.registry import serving
+from support.made import JS_SERVER, PY_SERVER, npx, product_with_registry, uvx
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -20,70 +16,17 @@ pytestmark = pytest.mark.lab
 STORE = "/var/lib/mcp-bridge/packages"
 APPLY = "mcp-bridge-apply.service"
 WITHIN = 30.0
-# A whole server in a few lines of Python, as the code of a package's main().
-PY_SERVER = """
-import json, sys
-for line in sys.stdin:
-    m = json.loads(line)
-    if m.get("method") == "initialize":
-        r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-             "serverInfo": {"name": "py", "version": "1"}}
-    elif m.get("method") == "tools/list":
-        r = {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}
-    elif m.get("method") == "tools/call":
-        r = {"content": [{"type": "text", "text": "from python"}]}
-    else:
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
-"""
-JS_SERVER = """
-require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
-  const m = JSON.parse(line);
-  let r = null;
-  if (m.method === "initialize")
-    r = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo: { name: "js", version: "1" } };
-  else if (m.method === "tools/list") r = { tools: [{ name: "say", inputSchema: { type: "object" } }] };
-  else if (m.method === "tools/call") r = { content: [{ type: "text", text: "from node" }] };
-  if (r) console.log(JSON.stringify({ jsonrpc: "2.0", id: m.id, result: r }));
-});
-"""
-NPM = '#!/bin/sh\nexec /usr/local/bin/node /opt/node/lib/node_modules/npm/bin/npm-cli.js "$@"\n'
-
-
-def node_binds(need):
-    """This machine's node and npm, seen in the container as its own."""
-    node = Path(shutil.which("node")).resolve()
-    npm = Path(need("npm")).resolve().parents[1]  # bin/npm-cli.js
-    return [
-        Bind(str(node), "/opt/node/bin/node"),
-        Bind(str(npm), "/opt/node/lib/node_modules/npm"),
-    ]
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def fetching(request, lab, need):
-    """A product whose installs reach a registry of ours, and nothing else."""
-    binds = node_binds(need)
-    product = installed_product(lab, request.param, f"fetch-{request.param}", binds)
-    product.container.check("ln", "-s", "/opt/node/bin/node", "/usr/local/bin/node")
-    product.container.write("/usr/local/bin/npm", NPM, 0o755)
-    with serving(product.listener()) as registry:
-        product.pass_to_installs(registry.environ)
-        product.registry = registry
+    suite = request.param
+    with product_with_registry(lab, suite, f"fetch-{suite}", need) as product:
         yield product
-    product.container.down()
-
-
-def uvx(name, *words):
-    return {"name": name, "command": ["uvx", *words]}
-
-
-def npx(name, *words):
-    return {"name": name, "command": ["npx", "-y", *words]}
 
 
 async def test_a_written_file_alone_installs_packages_and_their_servers_answer(fetching):
-    fetching.registry.add_pypi("py-server", ["1.0.0", "1.1.0"], _indented(PY_SERVER))
+    fetching.registry.add_pypi("py-server", ["1.0.0", "1.1.0"], PY_SERVER)
     fetching.registry.add_npm("@acme/js-server", ["2.0.0"], JS_SERVER)
     fetching.write_servers(uvx("py", "py-server"), npx("js", "@acme/js-server@2.0.0"))
     await fetching.applied("py", "js", within=WITHIN)
@@ -112,7 +55,7 @@ async def test_a_failed_install_is_the_servers_state_in_the_installers_words(fet
         answer = await client.call("say")
     assert code_of(answer) == "install_failed"
     # The same configuration is not tried again by itself, and by an administrator's word it is.
-    fetching.registry.add_pypi("no-such-thing", ["1.0"], _indented(PY_SERVER))
+    fetching.registry.add_pypi("no-such-thing", ["1.0"], PY_SERVER)
     fetching.container.check("systemctl", "start", APPLY)
     assert why(fetching, "lost")
     fetching.cli("apply")
@@ -121,7 +64,7 @@ async def test_a_failed_install_is_the_servers_state_in_the_installers_words(fet
 
 async def test_a_killed_install_is_told_and_heals_at_the_next_apply(fetching):
     registry = fetching.registry
-    registry.add_pypi("cut-off", ["1.0"], _indented(PY_SERVER))
+    registry.add_pypi("cut-off", ["1.0"], PY_SERVER)
     registry.gate.clear()
     registry.asked.clear()
     fetching.write_servers(uvx("cut", "cut-off==1.0"))
@@ -264,7 +207,3 @@ async def test_a_host_without_npm_gets_the_node_of_the_wheel_first(fetching):
 def units(product):
     words = ("list-units", "--plain", "--no-legend", "mcp-bridge-fetch@*")
     return [line.split()[0] for line in product.container.check("systemctl", *words).splitlines()]
-
-
-def _indented(code):
-    return code.strip().replace("\n", "\n    ")

@@ -5,9 +5,8 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, server_of
-from autobot_mcp_bridge.config.errors import DataError, MissingError
-from autobot_mcp_bridge.config.load import load
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.packaged import chosen, loaded_of
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.model.server import ServerSpec
@@ -27,23 +26,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     places = places_of(args)
-    return asyncio.run(_fetch(places, _chosen(places, args.names)))
-
-
-def _chosen(places: Places, names: Sequence[str]) -> list[ServerSpec]:
-    loaded = load(places)
-    if loaded.problems:
-        for problem in loaded.problems:
-            note(str(problem))
-        raise DataError("nothing was installed; `mcp-bridge check` tells more")
-    if not names:
-        return list(loaded.enabled)
-    known = {spec.id: spec for spec in loaded.servers}
-    wanted = [server_of(name) for name in names]
-    missing = [server.instance for server in wanted if server not in known]
-    if missing:
-        raise MissingError(f"no such server: {', '.join(missing)}")
-    return [known[server] for server in wanted]
+    loaded = loaded_of(places)
+    return asyncio.run(_fetch(places, chosen(loaded, args.names) or loaded.enabled))
 
 
 async def _fetch(places: Places, specs: Sequence[ServerSpec]) -> int:

@@ -19,6 +19,8 @@ COMMANDS = {
     "uninstall": ("install", "take everything off this host"),
     "demo": ("demo", "be a small MCP server on stdin and stdout, for first steps"),
     "fetch": ("fetch", "install the packages of the configured servers"),
+    "outdated": ("outdated", "show which packages have newer versions"),
+    "upgrade": ("upgrade", "exchange the version of a server's package, or go back"),
     "check": ("check", "report every mistake in the configuration"),
     "list": ("listing", "show the servers and their state"),
     "status": ("status", "show everything about one server"),

@@ -56,7 +56,7 @@ class Served:
             dropped=self.counts.count_drop,
             changed=self._remember,
         )
-        self.instance = Instance(spec, runtime, commands, hooks, limits.calls_per_server)
+        self.instance = Instance(spec, runtime, self._resolve, hooks, limits.calls_per_server)
         self.shared.instance = self.instance
         self.instance.recall(memory.items(_INSTANCE, spec.instance).get(""))
         self._command: object = memory.items(_COMMAND, spec.instance).get("")
@@ -84,17 +84,23 @@ class Served:
 
         Also one that was made while no proxy ran.
         """
+        before = self._command
         try:
-            command = _digest(self._commands(self.spec))
+            self._resolve(self.spec)
         except CallError:
             return  # what runs goes on until there is something to replace it with
-        if command == self._command:
-            return
-        if self._command is not None:
+        if before not in (None, self._command):
             self.shared.forget()
             self.instance.renew()
-        self._command = command
-        self._memory.put(_COMMAND, self.spec.instance, "", command)
+
+    def _resolve(self, spec: ServerSpec) -> Command:
+        """The command, which is remembered: a process is, or will be, started with it."""
+        command = self._commands(spec)
+        digest = _digest(command)
+        if digest != self._command:
+            self._command = digest
+            self._memory.put(_COMMAND, spec.instance, "", digest)
+        return command
 
     def admit(self, tokens: TokenIndex) -> None:
         """Put changed tokens to use; who is no longer let in loses its sessions (F7)."""

@@ -10,18 +10,22 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.node import WHEEL
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec
 from autobot_mcp_bridge.units.store import Store
-from autobot_mcp_bridge.units.systemctl import systemctl
+from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
 
 DIRECTORY = "fetch.d"
 FORMAT = 1
+UPGRADE = "upgrade"  # in the place of a configuration's digest: its failure counts for none
+# Beyond the unit's own TimeoutStartSec= and TimeoutStopSec=.
+INSTALL_TIMEOUT = 30 * 60.0
 _PRIVATE = 0o600
 _ID_LENGTH = 16  # base32 characters: the unit's user has them in its name, of at most 31
 
@@ -33,23 +37,22 @@ class Request:
     Attributes:
         passed: names of variables that the installers get (host.toml, `[environment] pass`).
         digest: of the configuration that asked; a failure counts for that one.
+        upgrade: the newest version is wanted, whatever the store holds, if it has these programs;
+            None is the package's own one.
     """
 
     package: PackageSpec
     passed: tuple[str, ...]
     digest: str
+    upgrade: tuple[str | None, ...] = ()
 
     def encode(self) -> bytes:
-        spec = self.package
         document = {
             "format": FORMAT,
-            "kind": spec.kind,
-            "name": spec.name,
-            "version": spec.version,
-            "exact": spec.exact,
-            "extras": spec.extras,
+            **as_document(self.package),
             "pass": self.passed,
             "digest": self.digest,
+            "upgrade": self.upgrade,
         }
         return json.dumps(document, indent=1).encode() + b"\n"
 
@@ -64,12 +67,33 @@ class Request:
             found = json.loads(text)
             if found["format"] != FORMAT:
                 raise ValueError("of another format")
-            kind, name, version = Kind(found["kind"]), str(found["name"]), found["version"]
-            exact, extras = bool(found["exact"]), tuple(map(str, found["extras"]))
-            spec = PackageSpec(kind, name, version, exact, None, (), extras)
-            return cls(spec, tuple(map(str, found["pass"])), str(found["digest"]))
+            passed, digest = tuple(map(str, found["pass"])), str(found["digest"])
+            upgrade = tuple(name and str(name) for name in found.get("upgrade", ()))
+            return cls(from_document(found), passed, digest, upgrade)
         except (ValueError, LookupError, TypeError) as error:
             raise InstallError(f"not a request for a package: {error}") from None
+
+
+def as_document(spec: PackageSpec) -> dict[str, object]:
+    """What is installed, as JSON has it; which program is run does not matter."""
+    return {
+        "kind": spec.kind,
+        "name": spec.name,
+        "version": spec.version,
+        "exact": spec.exact,
+        "extras": spec.extras,
+    }
+
+
+def from_document(found: Any) -> PackageSpec:
+    """Read what `as_document` made.
+
+    Raises:
+        ValueError, LookupError, TypeError: it is something else.
+    """
+    kind, name, version = Kind(found["kind"]), str(found["name"]), found["version"]
+    exact, extras = bool(found["exact"]), tuple(map(str, found["extras"]))
+    return PackageSpec(kind, name, version, exact, None, (), extras)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +171,60 @@ class Fetches:
             SystemctlError: systemd refused.
         """
         wanted = [self._first(spec) for spec in specs]
-        self._requests.mkdir(mode=0o700, parents=True, exist_ok=True)
         for spec in wanted:
-            path, text = self.request_file(package_id(spec)), Request(spec, passed, digest).encode()
-            if not path.exists() or path.read_bytes() != text:
-                replace_file(path, text, _PRIVATE)
+            self._request(spec, Request(self._remembered(spec), passed, digest))
         systemctl("start", {unit(spec) for spec in wanted}, "--no-block")
+
+    def upgrade(
+        self, spec: PackageSpec, binaries: Iterable[str | None], passed: tuple[str, ...]
+    ) -> None:
+        """Have the newest version that an open spec allows put into the store, and wait for it.
+
+        Args:
+            spec: of the package.
+            binaries: the programs that servers need of it, at least one.
+            passed: names of variables that the installers get.
+
+        Raises:
+            InstallError: it failed; the spec means what it meant before.
+        """
+        request = Request(spec, passed, UPGRADE, tuple(binaries))
+        result = self._ended(spec, request)
+        if result.needs_node and self._store.find(WHEEL) is None:
+            node = self._ended(WHEEL, Request(WHEEL, passed, UPGRADE))
+            if node.why:
+                raise InstallError(f"it needs node, which cannot be had: {node.why}")
+            result = self._ended(spec, request)
+        if result.why:
+            raise InstallError(result.why)
+
+    def _ended(self, spec: PackageSpec, request: Request) -> Result:
+        """Run the install of a request to its end; how it has ended."""
+        for spool in (self._results, self._known):
+            (spool / f"{package_id(spec)}.json").unlink(missing_ok=True)
+        self._request(spec, request)
+        refused = ""
+        try:
+            systemctl("start", [unit(spec)], timeout=INSTALL_TIMEOUT)
+        except SystemctlError as error:
+            refused = str(error)
+        result = self._result(spec)
+        if result is None:
+            raise InstallError(
+                refused or f"{unit(spec)} has ended without a result; see its journal"
+            )
+        return result
+
+    def _request(self, spec: PackageSpec, request: Request) -> None:
+        self._requests.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path, text = self.request_file(package_id(spec)), request.encode()
+        if not path.exists() or path.read_bytes() != text:
+            replace_file(path, text, _PRIVATE)
+
+    def _remembered(self, spec: PackageSpec) -> PackageSpec:
+        """The exact version that an open spec means already: what heals must not be an upgrade."""
+        version = None if spec.exact else self._store.resolved(spec)
+        return spec if version is None else replace(spec, version=version, exact=True)
 
     def finish(self, ident: str, result: Result) -> None:
         """Put a result into the spool."""
@@ -172,11 +244,13 @@ class Fetches:
         return WHEEL if waits else spec
 
     def _result(self, spec: PackageSpec) -> Result | None:
-        path = self._known / f"{package_id(spec)}.json"
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["format"] != FORMAT:
-                return None
-            return Result(str(found["why"]), bool(found["needs_node"]), str(found["digest"]))
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
+        # In this order: apply may be moving it from the one to the other.
+        for spool in (self._results, self._known):
+            try:
+                found = json.loads((spool / f"{package_id(spec)}.json").read_text(encoding="utf-8"))
+                if found["format"] == FORMAT:
+                    why, needs_node = str(found["why"]), bool(found["needs_node"])
+                    return Result(why, needs_node, str(found["digest"]))
+            except (OSError, ValueError, LookupError, TypeError):
+                continue
+        return None

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from autobot_mcp_bridge.units.fetch import Request
-from autobot_mcp_bridge.units.installer import install_package
+from autobot_mcp_bridge.units.installer import install_package, upgrade_package
 from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.node import WHEEL, has_host_node
 from autobot_mcp_bridge.units.specs import Kind
@@ -41,7 +41,10 @@ def main(root: str) -> int:
         _show_node(store)
         if spec.kind is Kind.NPM and not (has_host_node(store, job) or store.find(WHEEL)):
             return _end(store, "this host has no node that is new enough", NEEDS_NODE)
-        installed = install_package(spec, store, job)
+        if request.upgrade:
+            installed = upgrade_package(spec, request.upgrade, store, job)
+        else:
+            installed = install_package(spec, store, job)
     except (InstallError, OSError) as error:
         return _end(store, str(error), 1)
     print(f"installed {spec.label}, version {installed.version}", flush=True)

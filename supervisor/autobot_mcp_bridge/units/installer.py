@@ -1,11 +1,13 @@
 """From a PackageSpec to something that can be started. Everything here blocks: use a thread."""
 
 import os
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.units import npm, pypi
-from autobot_mcp_bridge.units.job import Job
+from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.reach import in_reach
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec
 from autobot_mcp_bridge.units.store import Installed, Store
@@ -37,6 +39,50 @@ def install_package(spec: PackageSpec, store: Store, job: Job) -> Installed:
             # Remembered last: a version that cannot be installed is chosen anew the next time.
             store.remember(spec, version, job)
         return done
+
+
+def upgrade_package(
+    spec: PackageSpec, binaries: Iterable[str | None], store: Store, job: Job
+) -> Installed:
+    """Install the newest version that an open spec allows; once it is whole, the spec means it.
+
+    The version that was in force stays beside it.
+
+    Args:
+        spec: of the package.
+        binaries: the programs that servers need of it; None is the package's own one.
+        store: where it is put.
+        job: the frame.
+
+    Raises:
+        InstallError: it failed, or lacks one of the programs; the spec means what it did before.
+    """
+    store.prepare()
+    with store.locked(f"{spec.kind.value}-{spec.directory_name}", job):
+        kind = _KINDS[spec.kind]
+        version = kind.resolve(spec, store, job)
+        done = store.read(store.directory(spec, version))
+        if done is None:
+            done = kind.install(spec, version, store, job)
+        for binary in binaries:
+            try:
+                done.argv(binary)
+            except InstallError as error:
+                raise InstallError(f"version {version}: {error}") from None
+        store.remember(spec, version, job)
+        return done
+
+
+def newest_versions(spec: PackageSpec, store: Store, job: Job) -> tuple[str, str]:
+    """The newest version that the spec allows, and the newest of all; nothing is installed.
+
+    Raises:
+        InstallError: there is none, or the registry does not answer.
+    """
+    newest = npm.newest if spec.kind is Kind.NPM else pypi.newest
+    if spec.version is None or not spec.exact:
+        return newest(spec, store, job)
+    return spec.version, newest(replace(spec, version=None, exact=False), store, job)[1]
 
 
 def package_command(spec: PackageSpec, installed: Installed) -> Command:

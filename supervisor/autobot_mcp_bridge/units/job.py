@@ -39,13 +39,18 @@ class Job:
         log: everything the programs print.
         environ: the caller's whole environment: an install is the person's own command, with
             their proxies, registries and certificates.
-        deadline: on the monotonic clock, for the install as a whole.
+        seconds: how long it may take as a whole.
+        deadline: the same on the monotonic clock.
     """
 
     log: Path
     environ: Mapping[str, str]
-    deadline: float = field(default_factory=lambda: time.monotonic() + INSTALL_DEADLINE)
+    seconds: float = INSTALL_DEADLINE
+    deadline: float = field(init=False)
     cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.deadline = time.monotonic() + self.seconds
 
     def check(self, late: str) -> None:
         """Tell whether the job may go on.
@@ -57,7 +62,7 @@ class Job:
             raise CancelledInstallError("cancelled")
         if time.monotonic() > self.deadline:
             why = f"{late}; the next try goes on with what was downloaded"
-            raise InstallError(f"not done after {INSTALL_DEADLINE:.0f} s: {why}")
+            raise InstallError(f"not done after {self.seconds:.0f} s: {why}")
 
     def note(self, text: str) -> None:
         with self.log.open("a", encoding="utf-8") as log:

@@ -24,15 +24,17 @@ class SystemctlError(BridgeError):
     exit_code = 69  # EX_UNAVAILABLE
 
 
-def systemctl(verb: str, units: Iterable[str] = (), *options: str) -> None:
+def systemctl(
+    verb: str, units: Iterable[str] = (), *options: str, timeout: float = TIMEOUT
+) -> None:
     """Run a verb on the units, some hundreds at a time; on none when there are none.
 
     Raises:
-        SystemctlError: it failed, or took longer than TIMEOUT.
+        SystemctlError: it failed, or took longer than `timeout` seconds.
     """
     names = sorted(units)
     for start in range(0, len(names), AT_ONCE):
-        _run([verb, *options, "--", *names[start : start + AT_ONCE]])
+        _run([verb, *options, "--", *names[start : start + AT_ONCE]], timeout)
 
 
 def daemon_reload() -> None:
@@ -53,24 +55,25 @@ def run_tool(*command: str) -> str:
     return _call(command, command[0])
 
 
-def _run(words: list[str]) -> None:
-    _call(("systemctl", "--no-ask-password", "--quiet", *words), f"systemctl {words[0]}")
+def _run(words: list[str], timeout: float = TIMEOUT) -> None:
+    command = ("systemctl", "--no-ask-password", "--quiet", *words)
+    _call(command, f"systemctl {words[0]}", timeout)
 
 
-def _call(command: tuple[str, ...], name: str) -> str:
+def _call(command: tuple[str, ...], name: str, timeout: float = TIMEOUT) -> str:
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=_ENVIRONMENT,
-            timeout=TIMEOUT,
+            timeout=timeout,
             check=False,
         )
     except FileNotFoundError:
         raise SystemctlError(f"{command[0]} is not there: is this a systemd host?") from None
     except subprocess.TimeoutExpired:
-        raise SystemctlError(f"{name} did not end within {TIMEOUT:g} s") from None
+        raise SystemctlError(f"{name} did not end within {timeout:g} s") from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip() or f"status {done.returncode}"
         raise SystemctlError(f"{name}: {text}")
