@@ -39,6 +39,8 @@ CHECKS: dict[str, Check] = {
     "scale": lab("500 servers", "test_scale", apply_seconds=20),
     "install": lab("install, apply, fetch", "test_install", "test_product", "test_fetch"),
     "chaos": chaos({f"chaos, {version}": suite for suite, version in recipe.SUITES.items()}),
+    "upgrade": lab("upgrade under use, and back", "test_upgrade"),
+    "live": lab("npx and uvx themselves as servers, in a weaker sandbox", "test_live"),
 }
 
 if __name__ == "__main__":

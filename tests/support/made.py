@@ -42,7 +42,7 @@ require("readline").createInterface({ input: process.stdin }).on("line", (line) 
 """
 # As the body of a package's main().
 PY_SERVER = _PY_SERVER.strip().replace("\n", "\n    ")
-NPM = '#!/bin/sh\nexec /usr/local/bin/node /opt/node/lib/node_modules/npm/bin/npm-cli.js "$@"\n'
+_RUNNER = '#!/bin/sh\nexec /usr/local/bin/node /opt/node/lib/node_modules/npm/bin/{}-cli.js "$@"\n'
 
 
 def node_binds(need):
@@ -55,13 +55,34 @@ def node_binds(need):
     ]
 
 
+def uv_binds(need):
+    """This machine's uv and uvx, likewise, and not on PATH yet."""
+    folder = Path(need("uv")).parent
+    return [Bind(str(folder / name), f"/opt/uv/{name}") for name in ("uv", "uvx")]
+
+
+def put_node(container):
+    container.check("ln", "-sf", "/opt/node/bin/node", "/usr/local/bin/node")
+    container.write("/usr/local/bin/npm", _RUNNER.format("npm"), 0o755)
+
+
+def put_runners(container):
+    """npx and uvx on PATH, with what they need."""
+    put_node(container)
+    container.write("/usr/local/bin/npx", _RUNNER.format("npx"), 0o755)
+    container.check("ln", "-sf", "/opt/uv/uv", "/opt/uv/uvx", "/usr/local/bin/")
+
+
 @contextmanager
-def product_with_registry(lab, suite, name, need):
-    """A product whose installs reach a registry of ours, and nothing else."""
-    product = installed_product(lab, suite, name, node_binds(need))
-    product.container.check("ln", "-s", "/opt/node/bin/node", "/usr/local/bin/node")
-    product.container.write("/usr/local/bin/npm", NPM, 0o755)
-    with serving(product.listener()) as registry:
+def product_with_registry(lab, suite, name, need, *, binds=(), loopback=True):
+    """A product whose installs reach a registry of ours, and nothing else.
+
+    It listens on the container's loopback, or on its address in the lab.
+    """
+    product = installed_product(lab, suite, name, [*node_binds(need), *binds])
+    address = "127.0.0.1" if loopback else product.container.place.address.read_text("utf-8")
+    put_node(product.container)
+    with serving(product.listener(address)) as registry:
         product.pass_to_installs(registry.environ)
         product.registry = registry
         yield product

@@ -161,11 +161,11 @@ class Product:
         assert state is not None, f"{self.container} is not up"
         return state.leader
 
-    def listener(self) -> socket.socket:
-        """A socket that listens on a free port of the container's loopback."""
+    def listener(self, address: str = "127.0.0.1") -> socket.socket:
+        """A socket that listens on a free port of the container's."""
         made = self.dial()
         made.setblocking(True)
-        made.bind(("127.0.0.1", 0))
+        made.bind((address, 0))
         made.listen(32)
         return made
 

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 
 class Registry:
@@ -116,8 +117,8 @@ class Registry:
             "PIP_INDEX_URL": self.url + "/simple/",
             "PIP_EXTRA_INDEX_URL": "",
             "PIP_RETRIES": "0",
-            "PIP_TRUSTED_HOST": "127.0.0.1",
-            "no_proxy": "127.0.0.1",
+            "PIP_TRUSTED_HOST": str(urlsplit(self.url).hostname),
+            "no_proxy": str(urlsplit(self.url).hostname),
         }
 
 
@@ -154,7 +155,8 @@ def serving(listener: socket.socket | None = None) -> Iterator[Registry]:
         if listener is not None:
             server.socket.close()
             server.socket = listener
-        registry.url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        address, port = server.socket.getsockname()
+        registry.url = f"http://{address}:{port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

@@ -6,9 +6,11 @@ import subprocess
 
 import pytest
 
+from autobot_mcp_bridge.units.pip_settings import uv_environment
 from lab import lent, recipe
 from rules.tree import ROOT
 from support.containers import properties
+from support.made import node_binds, put_runners, uv_binds
 from support.product import installed_product
 
 pytestmark = [pytest.mark.lab, pytest.mark.network]
@@ -31,10 +33,11 @@ def settings():
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
-def online(request, lab):
+def online(request, lab, need):
     """The product in a container on this machine's network, on ports of its own."""
     name = f"real-{request.param}"[:15]
-    product = installed_product(lab, request.param, name, host_network=True)
+    binds = [*node_binds(need), *uv_binds(need)]
+    product = installed_product(lab, request.param, name, binds, host_network=True)
     product.pass_to_installs(settings())
     yield product
     product.container.down()
@@ -54,3 +57,26 @@ async def test_the_example_servers_are_installed_and_answer_in_the_sandbox(onlin
         shown = properties(online.container, unit, "ActiveState", "PrivateNetwork", "DynamicUser")
         assert shown == {"ActiveState": "active", "PrivateNetwork": "yes", "DynamicUser": "yes"}
     record_property("servers", len(servers))
+
+
+@pytest.mark.parametrize("profile", ["npx", "uvx"])
+async def test_npx_and_uvx_themselves_start_real_servers_in_their_weaker_sandbox(online, profile):
+    put_runners(online.container)
+    examples = json.loads((ROOT / "examples/servers.json").read_text(encoding="utf-8"))["servers"]
+    calls = json.loads((ROOT / "examples/calls.json").read_text(encoding="utf-8"))
+    chosen = next(server for server in examples if server["command"][0] == profile)
+    call = calls[chosen["name"]]
+    timeouts = {"start": f"{INSTALLED_WITHIN}s", "call": f"{INSTALLED_WITHIN}s"}
+    live = {"name": f"live-{profile}", "profile": profile, "timeouts": timeouts}
+    env = {**uv_environment({**settings(), "HOME": "/root"}), **chosen.get("env", {})}
+    env.pop("HOME")
+    online.write_servers({**chosen, **live, "env": env})
+    await online.applied(live["name"])
+
+    async with online.modern(live["name"]) as client:
+        answer = await client.call(call["tool"], call["arguments"], within=INSTALLED_WITHIN)
+    assert "result" in answer, (answer, online.logs(f"MCP_INSTANCE={live['name']}")[-20:])
+    assert not answer["result"].get("isError"), answer
+    unit = f"autobot-mcp-bridge@{live['name']}.service"
+    shown = properties(online.container, unit, "ActiveState", "PrivateNetwork", "DynamicUser")
+    assert shown == {"ActiveState": "active", "PrivateNetwork": "no", "DynamicUser": "yes"}

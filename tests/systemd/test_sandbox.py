@@ -84,6 +84,28 @@ def test_a_server_that_compiles_may_make_code_and_no_more(installed, other, conf
     assert found == {**confined, "make code at run time": "done"}
 
 
+def test_a_live_profile_has_the_network_and_its_cache_and_no_more(installed, other, confined):
+    installed.write("/opt/live/npx", f"#!/bin/sh\nexec {' '.join(TRY)}\n", mode=0o755)
+    cached = "for d in $XDG_CACHE_HOME $HOME; do cp /bin/true $d/p && $d/p && echo executed; done"
+    installed.write("/opt/cached/npx", f"#!/bin/sh\n{cached} 2>/dev/null\nexit 0\n", mode=0o755)
+    send = "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
+    reached = f'#!/bin/sh\n/usr/bin/python3 -c "import socket; {send}" 2>&1 | tail -1\n'
+    installed.write("/opt/reached/npx", reached, mode=0o755)
+    specs = [
+        spec_of(f"live-{name}", f"/opt/{name}/npx", profile="npx")
+        for name in ("live", "cached", "reached")
+    ]
+    with instances(installed, specs) as (live, cache, reach):
+        found = json.loads(output(live))
+        assert output(cache) == "executed\n"
+        # The host's own services are not in its reach.
+        assert "Operation not permitted" in output(reach)
+    assert plain(installed, "/opt/reached/npx") == ""
+
+    more = ("make code at run time", "make an AF_INET socket", "make an AF_NETLINK socket")
+    assert found == {**confined, **dict.fromkeys(more, "done")}
+
+
 def test_node_runs_in_the_sandbox(installed):
     program = "console.log(eval('6 * 7'))"
     with instance(installed, spec_of("js", "/usr/bin/node", "-e", program)) as one:
@@ -177,6 +199,17 @@ def test_verify_has_nothing_to_say_and_the_exposure_is_at_most_a_half(installed,
     assert (verified.status, verified.out, verified.err) == (0, "", "")
     exposure = float(shown.rsplit("Overall exposure level", 1)[1].split(":")[1].split()[0])
     assert exposure <= 0.5
+
+
+@pytest.mark.parametrize("name", ["npx", "uvx"])
+def test_the_exposure_of_a_live_profile_is_at_most_one_and_a_fifth(installed, name):
+    with instance(installed, spec_of("weaker", f"/usr/bin/{name}", "x", profile=name)) as one:
+        verified = installed.run("systemd-analyze", "verify", "--man=no", one.service, one.socket)
+        shown = installed.check("systemd-analyze", "security", "--no-pager", one.service)
+
+    assert [line for line in verified.err.splitlines() if "is not executable" not in line] == []
+    exposure = float(shown.rsplit("Overall exposure level", 1)[1].split(":")[1].split()[0])
+    assert 0.5 < exposure <= 1.2
 
 
 def test_a_misspelt_key_would_be_told(installed):

@@ -8,6 +8,7 @@ from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_jso
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units.apply import Applier
+from autobot_mcp_bridge.units.live import weaker
 from autobot_mcp_bridge.units.plan import Plan
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
@@ -63,6 +64,8 @@ def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:
     for server in done.accepted.servers:
         if server.state is not None:
             print(f"{server.state.value.replace('_', ' ')}  {server.why}")
+        if server.spec.enabled and (sentence := weaker(server.spec)):
+            note(f"{server.spec.instance}: {sentence}")
     ready = sum(s.state is None and s.spec.enabled for s in done.accepted.servers)
     waiting = sum(s.state is State.INSTALLING for s in done.accepted.servers)
     failed = sum(s.state is State.INSTALL_FAILED for s in done.accepted.servers)

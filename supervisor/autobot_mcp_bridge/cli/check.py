@@ -8,6 +8,7 @@ from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
+from autobot_mcp_bridge.units.live import weaker
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -21,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         raise MissingError(f"{places.config_dir}: no such directory")
     loaded = load(places)
     problems = (*loaded.problems, *TokenStore(places.tokens_d).scan().problems)
-    notes = list(_unkept(loaded))
+    notes = [*_unkept(loaded), *_weaker(loaded)]
     if args.json:
         print_json(
             {
@@ -45,6 +46,12 @@ def run(args: argparse.Namespace) -> int:
     disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
     print(f"{places.config_dir}: {right} {are} right{disabled}")
     return 0
+
+
+def _weaker(loaded: Loaded) -> Iterator[str]:
+    for spec in loaded.enabled:
+        if sentence := weaker(spec):
+            yield f"{spec.instance}: {sentence}"
 
 
 def _unkept(loaded: Loaded) -> Iterator[str]:

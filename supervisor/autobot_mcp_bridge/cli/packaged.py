@@ -10,6 +10,7 @@ from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import newest
+from autobot_mcp_bridge.units.live import is_live
 from autobot_mcp_bridge.units.newest import Newest
 from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Store
@@ -46,7 +47,9 @@ def chosen(loaded: Loaded, names: Sequence[str]) -> list[ServerSpec]:
 
 
 def package_of(spec: ServerSpec) -> PackageSpec | None:
-    """The package of a server's command; None for one that is none, or is not understood."""
+    """The package that is installed for a server; None where none is, or it is not understood."""
+    if is_live(spec):
+        return None
     try:
         return parse_command(spec.command)
     except ValueError:

@@ -48,6 +48,15 @@ What must hold between them: `caps.queue` is at least `caps.body`; `timeouts.sto
 `cwd` exists; the first word of `command` is an absolute path or a bare name. The tenants `packages`
 and `run` are reserved. {hidden} are never shown in an error.
 """
+LIVE = """
+The profiles `npx` and `uvx` are weaker, for a package that cannot be installed ahead: its command begins
+with `npx` or `uvx`, which itself runs at each start, in the sandbox, from the server's own cache directory.
+What they give up: each start runs what the registry then has, needs the registry and takes seconds
+(`timeouts.start`); the server has the network (IPv4 and IPv6; not loopback, link-local or multicast
+addresses, but for a resolver at 127.0.0.53) and may execute what lies in its cache directory.
+`systemd-analyze security` gives them 1.1 where the others have 0.2. Mirrors and certificates stand in
+`env`. `outdated` and `upgrade` do not concern them.
+"""
 HOST = """
 An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
 Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
@@ -67,6 +76,7 @@ def markdown() -> str:
             "\n## One server\n\n",
             _table(ServerSpec, server, schema["$defs"]),
             RELATIONS.format(hidden=f"Values of {hidden}"),
+            LIVE,
             "\n## host.toml\n\n",
             _table(HostSettings, host, host["$defs"]),
             HOST,

@@ -109,7 +109,7 @@ class ServerSpec(Record):
     tools: Tools = Field(Tools(), description="which tools are listed and may be called")
     methods: Methods = Field(Methods(), description="which further methods pass")
     profile: Literal["strict", "python", "node", "npx", "uvx", "browser"] | None = Field(
-        None, description="the sandbox; absent: by the command"
+        None, description="the sandbox; absent: by the command; npx and uvx: weaker, see below"
     )
     network: Network = Field(Network(), description="what the server may reach")
     limits: Limits = Field(Limits(), description="what the server may use")

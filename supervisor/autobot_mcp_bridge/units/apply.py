@@ -19,11 +19,13 @@ from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
+from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import limits, rights, static
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
+from autobot_mcp_bridge.units.live import is_live
 from autobot_mcp_bridge.units.plan import Plan, plan
 from autobot_mcp_bridge.units.removal import Removal
 from autobot_mcp_bridge.units.render import DROP_IN
@@ -73,8 +75,8 @@ class Applier:
         store, fetches = self._fetches()
         environ = dict(os.environ)
 
-        def resolved(argv: tuple[str, ...]) -> Command | PackageSpec:
-            found = resolve(argv, store, environ)
+        def resolved(spec: ServerSpec) -> Command | PackageSpec:
+            found = resolve(spec.command, store, environ, live=is_live(spec))
             if isinstance(found, PackageSpec):
                 fetches.refuse_failed(found, loaded.digest)
             return found

@@ -9,9 +9,9 @@ from autobot_mcp_bridge.config.places import PRODUCT
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import escape
+from autobot_mcp_bridge.units import escape, live
 
-PROFILES = ("strict", "python", "node")
+PROFILES = ("strict", "python", "node", "npx", "uvx")
 # Programs whose compiler writes code at run time: V8 aborts under MemoryDenyWriteExecute=.
 _NODE = frozenset({"node", "nodejs", "npx", "npm"})
 HOMES = ("/home", "/root", "/run/user")
@@ -53,7 +53,7 @@ def directory(spec: ServerSpec) -> str:
 def compiles(spec: ServerSpec, command: Command) -> bool:
     """Whether the server may make code at run time: by its profile, else by its command."""
     if spec.profile is not None:
-        return spec.profile == "node"
+        return spec.profile in {"node", "npx"}
     programs = {posixpath.basename(words[0]) for words in (command.argv, spec.command) if words}
     return not _NODE.isdisjoint(programs)
 
@@ -68,6 +68,7 @@ def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str
         # A python server would otherwise keep its answers in a block buffer.
         "PYTHONUNBUFFERED": "1",
         "MCP_INSTANCE": spec.instance,
+        **live.variables(spec, f"{facts.cache}/{directory(spec)}"),
         **command.env,
         **spec.env,
     }
@@ -92,6 +93,8 @@ def refusals(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refus
 def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
     if spec.profile is not None and spec.profile not in PROFILES:
         yield ("profile",), f"{spec.profile} is not built yet; allowed is {', '.join(PROFILES)}"
+    if (clause := live.misused(spec)) is not None:
+        yield ("profile",), clause
     if spec.network.mode != "none":
         yield ("network", "mode"), f"{spec.network.mode} is not built yet; allowed is none"
     if spec.sessions != "shared":

@@ -15,6 +15,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.installer import install_package
 from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.live import is_live, misused
 from autobot_mcp_bridge.units.resolve import resolve
 from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Store
@@ -26,11 +27,9 @@ PROGRESS_EVERY = 5.0
 # After so long a call that met "installing" may try again.
 RETRY_AFTER = 5.0
 
-# Profiles in which npx or uvx itself would run at each start, with the network.
-LIVE_PROFILES = frozenset({"npx", "uvx"})
-
 log = logging.getLogger(__name__)
-Argv = tuple[str, ...]
+# A definition's words, and whether npx and uvx are run as they are.
+Wanted = tuple[tuple[str, ...], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ class Packages:
         self._progress = progress
         self._closing = False
         self._ready: Callable[[ServerSpec], None] | None = None
-        self._found: dict[Argv, Command | _Failed] = {}
+        self._found: dict[Wanted, Command | _Failed] = {}
         self._specs: tuple[ServerSpec, ...] = ()
-        self._told: set[tuple[str, Argv]] = set()
+        self._told: set[tuple[str, Wanted]] = set()
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._jobs: set[Job] = set()
         self._room = asyncio.Semaphore(PARALLEL)
@@ -72,9 +71,9 @@ class Packages:
         Raises:
             CallError: INSTALLING while it is not there yet, INSTALL_FAILED with the cause.
         """
-        found = self._found.get(spec.command)
-        if spec.profile in LIVE_PROFILES:
-            found = _Failed(f"profile {spec.profile!r} is not built yet; leave it out")
+        found = self._found.get(_wanted(spec))
+        if (clause := misused(spec)) is not None:
+            found = _Failed(f"profile: {clause}")
         if found is None:
             what = f"{spec.instance}: its package is being installed"
             raise CallError(Cause.INSTALLING, what, retry_after=RETRY_AFTER)
@@ -87,13 +86,13 @@ class Packages:
 
         What had failed is tried again. Returns once all that is there already can be started.
         """
-        self._specs = tuple(s for s in specs if s.command and s.profile not in LIVE_PROFILES)
-        seen = await asyncio.to_thread(self._look, {spec.command for spec in self._specs})
-        for argv, found in seen.items():
+        self._specs = tuple(s for s in specs if s.command)
+        seen = await asyncio.to_thread(self._look, {_wanted(spec) for spec in self._specs})
+        for wanted, found in seen.items():
             if isinstance(found, PackageSpec):
-                self._begin(argv, found)
+                self._begin(wanted, found)
             else:
-                self._found[argv] = found
+                self._found[wanted] = found
         self._tell()
 
     async def settled(self) -> None:
@@ -113,17 +112,18 @@ class Packages:
         self._ready = tell
         self._tell()
 
-    def _look(self, commands: set[Argv]) -> dict[Argv, Command | _Failed | PackageSpec]:
-        return {argv: self._look_at(argv) for argv in commands}
+    def _look(self, commands: set[Wanted]) -> dict[Wanted, Command | _Failed | PackageSpec]:
+        return {wanted: self._look_at(wanted) for wanted in commands}
 
-    def _look_at(self, argv: Argv) -> Command | _Failed | PackageSpec:
+    def _look_at(self, wanted: Wanted) -> Command | _Failed | PackageSpec:
+        argv, live = wanted
         try:
-            return resolve(argv, self._store, self._environ)
+            return resolve(argv, self._store, self._environ, live=live)
         except InstallError as error:
             return _Failed(str(error))
 
-    def _begin(self, argv: Argv, package: PackageSpec) -> None:
-        self._found.pop(argv, None)
+    def _begin(self, wanted: Wanted, package: PackageSpec) -> None:
+        self._found.pop(wanted, None)
         if package.package not in self._tasks:
             task = asyncio.create_task(self._install(package), name=package.label)
             self._tasks[package.package] = task
@@ -174,26 +174,30 @@ class Packages:
 
     async def _settle(self, package: PackageSpec, failed: _Failed | None) -> None:
         """Give every server that wants this package its command, or the cause."""
-        for argv in {spec.command for spec in self._specs}:
+        for wanted in {_wanted(spec) for spec in self._specs if not is_live(spec)}:
             try:
-                own = parse_command(argv)
+                own = parse_command(wanted[0])
             except ValueError:
                 continue
             if own is None or own.package != package.package:
                 continue
             found: Command | _Failed | PackageSpec | None = failed
             if found is None:
-                found = await asyncio.to_thread(self._look_at, argv)
+                found = await asyncio.to_thread(self._look_at, wanted)
             if isinstance(found, PackageSpec):
                 found = _Failed("it was installed, and is not there any more")
-            self._found[argv] = found
+            self._found[wanted] = found
         self._tell()
 
     def _tell(self) -> None:
         if self._ready is None:
             return
         for spec in self._specs:
-            ready = isinstance(self._found.get(spec.command), Command)
-            if ready and (spec.instance, spec.command) not in self._told:
-                self._told.add((spec.instance, spec.command))
+            ready = isinstance(self._found.get(_wanted(spec)), Command)
+            if ready and (spec.instance, _wanted(spec)) not in self._told:
+                self._told.add((spec.instance, _wanted(spec)))
                 self._ready(spec)
+
+
+def _wanted(spec: ServerSpec) -> Wanted:
+    return spec.command, is_live(spec)

@@ -15,7 +15,7 @@ from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.specs import PackageSpec
 
-Resolve = Callable[[tuple[str, ...]], Command | PackageSpec]
+Resolve = Callable[[ServerSpec], Command | PackageSpec]
 Refusals = Callable[[ServerSpec], Iterable[str]]
 
 
@@ -73,7 +73,7 @@ def plan(
             servers.append(AcceptedServer(spec))
             continue
         try:
-            command = resolve(spec.command)
+            command = resolve(spec)
             if isinstance(command, PackageSpec):
                 missing.append(command)
                 servers.append(_installing(spec, command))

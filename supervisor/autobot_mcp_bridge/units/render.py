@@ -12,7 +12,7 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape
+from autobot_mcp_bridge.units import confinement, escape, live
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
 from autobot_mcp_bridge.units.specs import Kind
 
@@ -48,7 +48,8 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
         start=LITERAL + " ".join((*launcher, *map(escape.word, command.argv))),
         variables={PREFIX + name: text for name, text in _variables(spec, command, facts)},
         compiles=confinement.compiles(spec, command),
-        not_executable=(home, cache_home, *shared),
+        live=live.is_live(spec),
+        not_executable=(home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
         executable=(facts.packages, command.argv[0]),
         # The store's own path is executable already, and could not be both (see the unit).

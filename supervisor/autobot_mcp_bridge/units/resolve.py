@@ -10,14 +10,22 @@ from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Store
 
 
-def resolve(argv: Sequence[str], store: Store, environ: Mapping[str, str]) -> Command | PackageSpec:
+def resolve(
+    argv: Sequence[str], store: Store, environ: Mapping[str, str], *, live: bool = False
+) -> Command | PackageSpec:
     """The command to exec; or the package that has to be installed first. Blocks (disk only).
+
+    Args:
+        argv: the definition's words.
+        store: of the packages.
+        environ: whose PATH is searched.
+        live: npx and uvx are programs like any other (units/live.py).
 
     Raises:
         InstallError: it cannot become a command; the message says why.
     """
     try:
-        package = parse_command(argv)
+        package = None if live else parse_command(argv)
         if package is None:
             return plain_command(argv, environ)
         done = store.find(package)

@@ -69,11 +69,23 @@ async def test_a_command_that_is_not_understood_says_what_is_allowed(packages):
     assert "allowed is npx" in str(cause(packages, spec))
 
 
-async def test_a_live_profile_is_refused_as_not_built(packages):
-    spec = server("a", "npx", "x", profile="npx")
+async def test_a_live_profile_runs_npx_itself(packages, registry, public_path):
+    npx = public_path / "npx"
+    npx.write_text("#!/bin/sh\n")
+    npx.chmod(0o755)
+    spec = server("a", str(npx), "-y", "x", profile="npx")
+    await packages.ensure([spec])
+    await packages.settled()
+
+    assert packages.command(spec).argv == (str(npx), "-y", "x")
+    assert registry.hits == []
+
+
+async def test_a_live_profile_is_for_its_own_command_alone(packages):
+    spec = server("a", "uvx", "x", profile="npx")
     await packages.ensure([spec])
 
-    assert "not built yet" in str(cause(packages, spec))
+    assert "npx is for a command that begins with npx" in str(cause(packages, spec))
 
 
 async def test_a_package_is_installing_until_it_is_ready_for_every_server_of_it(packages, registry):

@@ -22,7 +22,8 @@ def loaded(*specs):
     return Loaded(specs, HostSettings(), (), "digest")
 
 
-def resolve(argv):
+def resolve(found):
+    argv = found.command
     if argv[0] == "npx":
         return parse_command(argv)
     if argv[0] == "nowhere":

@@ -111,6 +111,22 @@ def test_only_a_compiling_server_may_make_code(profile, command, argv, denied):
     assert values(found, "MemoryDenyWriteExecute") == [denied]
 
 
+@pytest.mark.parametrize(("profile", "compiles"), [("npx", "no"), ("uvx", "yes")])
+def test_a_live_profile_has_the_network_and_executes_from_its_cache(profile, compiles):
+    cache, state = (f"/var/{root}/mcp-bridge/default/-/files" for root in ("cache", "lib"))
+    found = lines(spec(profile=profile, command=[profile, "x"]), [f"/usr/bin/{profile}", "x"])
+    full = lines(spec(command=["node", "x"]), ["/usr/bin/node", "x"])
+
+    assert values(found, "PrivateNetwork") == ["no"]
+    assert values(found, "RestrictAddressFamilies") == ["AF_INET AF_INET6 AF_NETLINK"]
+    assert values(found, "IPAddressDeny") == ["", "localhost link-local multicast"]
+    assert values(found, "MemoryDenyWriteExecute") == [compiles]
+    assert values(full, "NoExecPaths") == [f'"{state}"', f'"{cache}"']
+    assert values(found, "NoExecPaths") == [f'"{state}"']
+    assert any(f"{cache}/" in text for text in values(found, "Environment"))
+    assert values(full, "PrivateNetwork") == values(full, "IPAddressDeny") == []
+
+
 def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
     paths = {"read": ["/srv/a b"], "write": ["/srv/w"]}
     found = lines(spec(paths=paths))
@@ -126,8 +142,11 @@ def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
 @pytest.mark.parametrize(
     ("keys", "clause"),
     [
-        ({"profile": "npx"}, r"\$\.profile: npx is not built yet; allowed is strict, python, node"),
-        ({"profile": "browser"}, r"\$\.profile"),
+        ({"profile": "npx"}, r"\$\.profile: npx is for a command that begins with npx"),
+        (
+            {"profile": "browser"},
+            r"\$\.profile: browser is not built yet; allowed is strict, python",
+        ),
         ({"network": {"mode": "internet"}}, r"\$\.network\.mode: internet is not built yet"),
         ({"sessions": "isolated"}, r"\$\.sessions"),
         ({"url": "http://localhost/"}, r"\$\.url"),
