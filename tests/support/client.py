@@ -143,9 +143,13 @@ class Client:
             body = dumps(self.prepare(message))
         return {k: v for k, v in sent.items() if v is not None}, body
 
+    async def take_connection(self) -> Connection:
+        """A kept connection, or a new one."""
+        return self._idle.pop() if self._idle else await Connection.open(self.url, self.dial)
+
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
-        connection = self._idle.pop() if self._idle else await Connection.open(self.url, self.dial)
+        connection = await self.take_connection()
         try:
             yield connection
         finally:

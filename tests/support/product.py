@@ -6,6 +6,7 @@ dependencies; the code that is being tested is laid over it each time, which tak
 
 import asyncio
 import ctypes
+import hashlib
 import json
 import os
 import shutil
@@ -218,6 +219,11 @@ class Product:
 def echo(name: str, **keys: Any) -> dict[str, Any]:
     """A definition of the fake server, which needs no package."""
     return {"name": name, "command": ["/usr/bin/python3", f"{SERVERS}/echo.py"], **keys}
+
+
+def digest_of(token: str) -> str:
+    """What stands in `tokens_sha256` for a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def instance_of(server: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """A storm on units: the installed product behind the seam that support/storm.py has."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -11,7 +10,7 @@ from lab.places import Lab
 from support.bridge import FAULTS, new_token
 from support.client import Modern, Session
 from support.containers import properties, reaches
-from support.product import PROXY, Product, echo, installed_product, instance_of
+from support.product import PROXY, Product, digest_of, echo, installed_product, instance_of
 from support.storm import Size, Stormed, make_servers
 from support.waiting import WITHIN
 
@@ -30,7 +29,7 @@ class Units:
         self.servers = make_servers(size, echo)
         for server in self.servers:
             token = self._tokens[instance_of(server)] = new_token()
-            server["tokens_sha256"] = [hashlib.sha256(token.encode()).hexdigest()]
+            server["tokens_sha256"] = [digest_of(token)]
 
     @property
     def pid(self) -> int:

@@ -3,23 +3,23 @@
 import asyncio
 
 import pytest
-from support.lab_proxy import SERVICE, digest_of, lab_proxy
 
 from lab import recipe
+from support import product
+from support.bridge import FAULTS, new_token
 from support.client import text_of
 from support.containers import properties, reaches
-from support.installed import SERVERS, spec_of
+from support.product import PROXY, digest_of, installed_product
+from support.proxy_unit import HOLD, ProxyUnit, unit_of
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
-# Words in the proxy's log that no test may cause.
-FAULTS = ("Traceback (most recent", "was never retrieved", "was never awaited", "ResourceWarning")
-TOKEN = "mcpb_restart"
+TOKEN = new_token()
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def proxy(request, lab):
-    made = lab_proxy(lab, request.param, f"keep-{request.param}")
+    made = ProxyUnit(installed_product(lab, request.param, f"keep-{request.param}"))
     yield made
     log = made.log()
     made.container.down()
@@ -28,12 +28,11 @@ def proxy(request, lab):
 
 
 def echo(name, **keys):
-    keys = {"tokens_sha256": [digest_of(TOKEN)], **keys}
-    return spec_of(name, "/usr/bin/python3", "-S", f"{SERVERS}/echo.py", **keys)
+    return product.echo(name, **{"tokens_sha256": [digest_of(TOKEN)], **keys})
 
 
 async def test_a_restart_keeps_the_server_and_the_session(proxy):
-    with proxy.serving([echo("kept")]):
+    async with proxy.serving(echo("kept")):
         async with proxy.session("kept", TOKEN) as client:
             assert await client.text("counter") == "1"
             before = proxy.invocations(["kept"])
@@ -79,7 +78,7 @@ class Load:
 
 async def test_restarts_under_200_sessions_and_load_lose_nothing(proxy):
     names = [f"load{number}" for number in range(5)]
-    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+    async with proxy.serving(*[echo(name, timeouts={"idle": "0s"}) for name in names]):
         clients = [proxy.session(names[n % len(names)], TOKEN) for n in range(200)]
         for client in clients:
             await client.initialize()
@@ -105,7 +104,7 @@ async def test_restarts_under_200_sessions_and_load_lose_nothing(proxy):
 
 
 async def test_a_call_that_is_open_at_a_restart_is_answered(proxy):
-    with proxy.serving([echo("open")]):
+    async with proxy.serving(echo("open")):
         async with proxy.session("open", TOKEN) as client, proxy.session("open", TOKEN) as other:
             call = asyncio.create_task(client.text("echo", text="late", delay=3))
             await eventually(lambda: seen(other))
@@ -116,7 +115,7 @@ async def test_a_call_that_is_open_at_a_restart_is_answered(proxy):
 
 
 async def test_a_call_that_does_not_end_gets_an_error_and_is_given_up_at_the_server(proxy):
-    with proxy.serving([echo("stuck", timeouts={"call": "600s"})]):
+    async with proxy.serving(echo("stuck", timeouts={"call": "600s"})):
         async with proxy.session("stuck", TOKEN) as client, proxy.session("stuck", TOKEN) as other:
             call = asyncio.create_task(client.send(client.call_of("wait", {"tag": "w"})))
             await eventually(lambda: seen(other))
@@ -136,7 +135,7 @@ async def seen(client):
 
 async def test_a_sigkill_costs_each_open_call_one_error_and_no_session(proxy):
     names = ["killed0", "killed1"]
-    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+    async with proxy.serving(*[echo(name, timeouts={"idle": "0s"}) for name in names]):
         clients = [proxy.session(names[n % 2], TOKEN) for n in range(20)]
         for client in clients:
             await client.initialize()
@@ -172,7 +171,7 @@ async def waits(client, count):
 
 async def test_only_the_invocation_that_was_left_is_adopted(proxy):
     names = ["stays", "again", "ended"]
-    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+    async with proxy.serving(*[echo(name, timeouts={"idle": "0s"}) for name in names]):
         clients = {name: proxy.session(name, TOKEN) for name in names}
         for client in clients.values():
             await client.initialize()
@@ -197,13 +196,12 @@ async def test_only_the_invocation_that_was_left_is_adopted(proxy):
 
 async def test_a_stop_ends_the_servers_and_a_start_begins_anew(proxy):
     names = ["polite", "deaf"]
-    specs = [echo("polite"), echo("deaf", timeouts={"stop": "200ms"})]
-    with proxy.serving(specs):
+    async with proxy.serving(echo("polite"), echo("deaf", timeouts={"stop": "200ms"})):
         clients = {name: proxy.session(name, TOKEN) for name in names}
         for client in clients.values():
             await client.initialize()
         await clients["deaf"].text("echo", text="x")
-        await proxy.run("systemctl", "stop", SERVICE)
+        await proxy.run("systemctl", "stop", PROXY)
         assert proxy.invocations(names) == {}
         assert proxy.stored == 0
         for client in clients.values():
@@ -213,19 +211,19 @@ async def test_a_stop_ends_the_servers_and_a_start_begins_anew(proxy):
 
 
 async def test_without_a_proxy_a_stop_of_its_unit_is_the_end_of_stdin(proxy):
-    with proxy.serving([echo("orphan")]) as (unit,):
+    async with proxy.serving(echo("orphan")):
         async with proxy.session("orphan", TOKEN) as client:
             await client.text("counter")
             async with proxy.away():
-                await proxy.run("systemctl", "stop", SERVICE, "mcp-bridge-proxy.socket")
-                await reaches(proxy.container, unit.service, ActiveState="inactive", within=10)
-                proxy.check("rm", "-f", "/run/hold-the-proxy")
-                await proxy.run("systemctl", "start", "mcp-bridge-proxy.socket", SERVICE)
+                await proxy.run("systemctl", "stop", PROXY, "mcp-bridge-proxy.socket")
+                await reaches(proxy.container, unit_of("orphan"), ActiveState="inactive", within=10)
+                await proxy.run("rm", "-f", HOLD)
+                await proxy.run("systemctl", "start", "mcp-bridge-proxy.socket", PROXY)
 
 
 async def test_descriptors_stay_as_many_over_many_restarts(proxy):
     names = [f"flat{number}" for number in range(4)]
-    with proxy.serving([echo(name, timeouts={"idle": "0s"}) for name in names]):
+    async with proxy.serving(*[echo(name, timeouts={"idle": "0s"}) for name in names]):
         clients = [proxy.session(name, TOKEN) for name in names]
         for client in clients:
             await client.initialize()
@@ -234,7 +232,7 @@ async def test_descriptors_stay_as_many_over_many_restarts(proxy):
             for client in clients:
                 await client.text("echo", text="x")
             await eventually(lambda: proxy.stored == 9)
-            return proxy.descriptors(), len(proxy.check("ls", "/proc/1/fd").split())
+            return proxy.descriptors(), len(proxy.container.check("ls", "/proc/1/fd").split())
 
         await proxy.restart()
         first = await figures()
@@ -246,19 +244,19 @@ async def test_descriptors_stay_as_many_over_many_restarts(proxy):
 
 
 async def test_a_session_that_ended_or_lost_its_token_does_not_come_back(proxy):
-    other = "mcpb_other"
-    spec = echo("tokens", tokens_sha256=[digest_of(TOKEN), digest_of(other)])
-    with proxy.serving([spec]):
+    other = new_token()
+    both = echo("tokens", tokens_sha256=[digest_of(TOKEN), digest_of(other)])
+    async with proxy.serving(both):
         clients = [proxy.session("tokens", token) for token in (TOKEN, TOKEN, other)]
         for client in clients:
             await client.initialize()
         assert (await clients[1].delete()).status == 204
         async with proxy.away():
-            proxy.accept([echo("tokens")])
+            await proxy.apply(echo("tokens"))
         assert await clients[0].text("counter") == "1"
         statuses = [(await c.send(c.call_of("counter", {}))).status for c in clients[1:]]
         assert statuses == [404, 401]
-        proxy.accept([spec])
+        await proxy.apply(both)
         await eventually(lambda: answers(clients[2], 404))
         for client in clients:
             await client.drop()
@@ -270,7 +268,7 @@ async def answers(client, status):
 
 async def test_subscriptions_and_levels_live_on(proxy):
     uri = "file:///one"
-    with proxy.serving([echo("subs", timeouts={"idle": "0s"})]):
+    async with proxy.serving(echo("subs", timeouts={"idle": "0s"})):
         async with proxy.session("subs", TOKEN) as client:
             await client.request("resources/subscribe", {"uri": uri})
             await client.request("logging/setLevel", {"level": "error"})
@@ -292,15 +290,15 @@ async def test_subscriptions_and_levels_live_on(proxy):
 
 
 async def test_an_operators_stop_outlives_the_proxy(proxy):
-    with proxy.serving([echo("held")]) as (unit,):
+    async with proxy.serving(echo("held")):
         async with proxy.session("held", TOKEN) as client:
-            await proxy.run("systemctl", "stop", unit.service)
+            await proxy.run("systemctl", "stop", unit_of("held"))
             await eventually(lambda: refused(client))
             await proxy.restart()
             assert await refused(client)
             await proxy.kill()
             assert await refused(client)
-            await proxy.run("systemctl", "start", unit.service)
+            await proxy.run("systemctl", "start", unit_of("held"))
             await eventually(lambda: works(client))
 
 
@@ -315,7 +313,7 @@ async def works(client):
 
 
 async def test_what_waited_for_a_reader_is_read_after_a_restart(proxy):
-    with proxy.serving([echo("late", timeouts={"idle": "0s"})]):
+    async with proxy.serving(echo("late", timeouts={"idle": "0s"})):
         async with proxy.session("late", TOKEN) as reader, proxy.session("late", TOKEN) as other:
             method = "notifications/resources/list_changed"
             await other.text("custom", method=method, params={"n": "über"})
@@ -331,7 +329,7 @@ async def test_what_waited_for_a_reader_is_read_after_a_restart(proxy):
 
 
 async def test_an_open_breaker_outlives_the_proxy(proxy):
-    with proxy.serving([echo("broken", breaker={"crashes": 1, "window": "600s"})]):
+    async with proxy.serving(echo("broken", breaker={"crashes": 1, "window": "600s"})):
         async with proxy.session("broken", TOKEN) as client:
             for _ in range(2):
                 assert "error" in await client.call("crash", {"status": 7})
@@ -341,22 +339,14 @@ async def test_an_open_breaker_outlives_the_proxy(proxy):
                 assert answer["error"]["data"]["code"] == "breaker_open"
 
 
-MORE_TOOLS = f"""[Service]
-ExecStart=
-ExecStart=/usr/bin/python3 -IS /usr/lib/mcp-bridge/launch.py /usr/bin/python3 -S {SERVERS}/echo.py --tools more
-"""
-
-
 async def test_a_definition_that_changed_meanwhile_is_put_to_use_and_its_sessions_hear_of_it(proxy):
-    with proxy.serving([echo("changed", env={"NUMBER": "1"})]) as (unit,):
+    old = echo("changed")
+    async with proxy.serving(old):
         async with proxy.session("changed", TOKEN) as client:
             assert "more" not in await client.tools()
             before = proxy.invocations(["changed"])
             async with proxy.away():
-                folder = f"/etc/systemd/system/{unit.service}.d"
-                proxy.container.write(f"{folder}/90-test.conf", MORE_TOOLS)
-                await proxy.run("systemctl", "daemon-reload")
-                proxy.accept([echo("changed", env={"NUMBER": "2"})])
+                await proxy.apply({**old, "command": [*old["command"], "--tools", "more"]})
             stream = await client.listen()
             await stream.until("notifications/tools/list_changed")
             await stream.close()
@@ -367,14 +357,14 @@ async def test_a_definition_that_changed_meanwhile_is_put_to_use_and_its_session
 
 
 async def test_a_server_that_is_served_no_more_ends(proxy):
-    with proxy.serving([echo("removed"), echo("stays")]) as (unit, _):
+    async with proxy.serving(echo("removed"), echo("stays")):
         clients = [proxy.session(name, TOKEN) for name in ("removed", "stays")]
         for client in clients:
             await client.initialize()
             await client.drop()
         async with proxy.away():
-            proxy.accept([echo("stays")])
-        await reaches(proxy.container, unit.service, ActiveState="inactive", within=10)
+            await proxy.forget("removed")
+        await reaches(proxy.container, unit_of("removed"), ActiveState="inactive", within=10)
         assert proxy.invocations(["stays"])
         await eventually(lambda: proxy.stored == 3)
 
@@ -400,7 +390,7 @@ signal.pause()
 
 async def test_as_many_descriptors_as_the_unit_allows_come_back_with_names_of_that_length(proxy):
     names = ("FileDescriptorStoreMax", "LimitNOFILE", "LimitNOFILESoft")
-    settings = properties(proxy.container, SERVICE, *names)
+    settings = properties(proxy.container, PROXY, *names)
     most = settings[names[0]]
     limit = f"LimitNOFILE={settings.pop('LimitNOFILESoft')}:{settings.pop('LimitNOFILE')}"
     unit = "lab-fill.service"
@@ -408,11 +398,11 @@ async def test_as_many_descriptors_as_the_unit_allows_come_back_with_names_of_th
     words = ["Type=notify", "Restart=always", "RestartSec=100ms", f"{names[0]}={most}", limit]
     words = ["systemd-run", f"--unit={unit}", *(f"--property={each}" for each in words)]
     try:
-        proxy.check(*words, "--", "/usr/bin/python3", "/opt/fill.py", timeout=60)
-        assert proxy.check("cat", "/run/filled") == "0"
+        proxy.container.check(*words, "--", "/usr/bin/python3", "/opt/fill.py", timeout=60)
+        assert filled(proxy) == "0"
         await eventually(lambda: stored_by(proxy, unit) == most, within=20)
         await proxy.run("systemctl", "kill", "--signal=KILL", unit)
-        await eventually(lambda: proxy.check("cat", "/run/filled") == most, within=20)
+        await eventually(lambda: filled(proxy) == most, within=20)
     finally:
         print(proxy.container.run("journalctl", f"--unit={unit}", "--no-pager", "-n20").out)
         proxy.container.run("systemctl", "stop", unit)
@@ -420,3 +410,7 @@ async def test_as_many_descriptors_as_the_unit_allows_come_back_with_names_of_th
 
 def stored_by(proxy, unit):
     return properties(proxy.container, unit, "NFileDescriptorStore")["NFileDescriptorStore"]
+
+
+def filled(proxy):
+    return proxy.container.check("cat", "/run/filled")
