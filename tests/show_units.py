@@ -11,14 +11,14 @@ import sys
 
 from lab import recipe
 from show_chaos import chaos
-from showing import Check, show, tests
+from showing import AtLeast, Check, show, tests
 
-# How long a stopped server is called on, and rounds of 120 starts in each burst of the watcher.
+# How long a stopped server is called on, and how many bursts of starts the watcher sees.
 os.environ.setdefault("MCP_BRIDGE_STOPPED_FOR", "30")
 os.environ.setdefault("MCP_BRIDGE_WATCHER_ROUNDS", "17")
 
 
-def lab(what: str, *selection: str, **bars: float) -> Check:
+def lab(what: str, *selection: str, **bars: float | AtLeast) -> Check:
     files = [
         word if word.startswith("-") or "/" in word else f"tests/systemd/{word}.py"
         for word in selection
@@ -34,7 +34,15 @@ CHECKS: dict[str, Check] = {
     "launcher": lab("the launcher and the record of ends", "test_launch", "test_ended"),
     "administrator": lab("stop, restart, disable, mask, reboot, 8 deaths", "test_administrator"),
     "runtime": lab("a server's life, crashes and breaker", "test_runtime"),
-    "watcher": lab("ends told once, with either D-Bus library", "test_watcher"),
+    "watcher": lab("states and ends, with either D-Bus library", "test_watcher"),
+    "bursts": lab(
+        "crashes in bursts",
+        "test_bursts",
+        trivial_starts=AtLeast(2000),
+        sandboxed_starts=AtLeast(200),
+        crashes_not_counted=0,
+        descriptors_more=0,
+    ),
     "restart": lab("restart and SIGKILL of the proxy", "test_restart"),
     "scale": lab("500 servers", "test_scale", apply_seconds=20),
     "install": lab("install, apply, fetch", "test_install", "test_product", "test_fetch"),

@@ -72,6 +72,11 @@ class Watching:
         return [event.state for event in self.told(Changed, instance) if event.kind is kind]
 
 
+def shape(ended):
+    """What distinguishes the causes of ends."""
+    return (ended.result, ended.code, ended.status, ended.asked_by_job)
+
+
 @asynccontextmanager
 async def watching(container, library, *instances):
     own = Watching(container, library)

@@ -2,9 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from autobot_mcp_bridge.supervision import bus_library
 from lab import recipe
 from lab.places import Lab
 from support import installed as units
+from support.missing import Needs
 from support.product import Product, installed_product
 
 
@@ -21,3 +23,11 @@ def product(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Product]:
     made = installed_product(lab, request.param, f"prod-{request.param}")
     yield made
     made.container.down()
+
+
+@pytest.fixture(params=bus_library.LIBRARIES)
+def library(request: pytest.FixtureRequest, need: Needs) -> str:
+    """Each D-Bus library in turn."""
+    need(request.param)
+    name: str = request.param
+    return name

@@ -1,68 +1,28 @@
 """The watcher against real systemd and a real dbus-daemon, the same with either library."""
 
-import asyncio
-import os
 import subprocess
 import sys
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from autobot_mcp_bridge.model.death import DeathCause
-from autobot_mcp_bridge.supervision import bus_library
 from autobot_mcp_bridge.supervision.bus import BusError, BusUnavailableError, NoSuchUnitError
 from autobot_mcp_bridge.supervision.unit_events import Ended, OperatorStop, Started
 from autobot_mcp_bridge.supervision.unit_paths import Kind, path_of, unit_of
 from lab import labs, recipe
-from support.buses import bus_path, watching
+from support import deeds
+from support.buses import bus_path, shape, watching
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
-
-# What an instance does is the first part of its name.
-DEED = """
-deed="${1%%.*}"
-case "$deed" in
-exit*) exit "${deed#exit}" ;;
-clean) exit 0 ;;
-kill) kill -KILL $$ ;;
-forbidden) kill -0 $$ ;;
-sleep) exec sleep 1000 ;;
-stubborn) trap 'exit 7' TERM; while :; do sleep 0.05; done ;;
-esac
-"""
-SERVICE = """
-[Unit]
-StartLimitIntervalSec=0
-[Service]
-Type=exec
-ExecStart=sh /opt/watch/deed %i
-ExecStopPost=true
-"""
-SOCKET = "[Socket]\nListenStream=/run/watch/%i.sock\n"
-DROP_INS = {
-    "nobody": "User=nobody-of-this-name",
-    "nothing": "ExecStart=\nExecStart=/nowhere/program",
-    "unmounted": "BindReadOnlyPaths=/nowhere/folder",
-    "uncredited": "LoadCredential=word:/nowhere/file",
-    "forbidden": "SystemCallFilter=~kill\nLimitCORE=0",
-    "sleep.limited": "RuntimeMaxSec=200ms",
-    "sleep.watched": "WatchdogSec=200ms\nLimitCORE=0",
-}
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def machine(request, lab):
     up = labs.up(lab, f"watch-{request.param}"[:15], request.param)
-    up.write("/opt/watch/deed", DEED)
-    up.write("/etc/systemd/system/autobot-mcp-bridge@.service", SERVICE)
-    up.write("/etc/systemd/system/autobot-mcp-bridge@.socket", SOCKET)
-    for instance, text in DROP_INS.items():
-        folder = f"/etc/systemd/system/{unit_of(instance)}.d"
-        up.write(f"{folder}/50.conf", f"[Service]\n{text}\n")
-    up.check("systemctl", "daemon-reload")
+    deeds.lay(up)
     yield up
     up.down()
 
@@ -72,16 +32,6 @@ def forgotten(machine):
     """Whatever an earlier test has left behind is at rest and not loaded any more."""
     machine.check("systemctl", "start", "dbus.socket")
     machine.check("sh", "-c", "systemctl stop 'autobot-mcp-bridge@*'; systemctl reset-failed")
-
-
-@pytest.fixture(params=bus_library.LIBRARIES)
-def library(request, need):
-    need(request.param)
-    return request.param
-
-
-def shape(ended):
-    return (ended.result, ended.code, ended.status, ended.asked_by_job)
 
 
 @pytest.mark.parametrize(
@@ -300,80 +250,6 @@ async def test_instances_that_are_no_longer_watched_are_forgotten(machine, libra
         await own.tells(Ended, "kill")
 
     assert own.told(Ended, "exit3") == own.told(Started, "exit3") == []
-
-
-# Twice the burst's 120 starts by default; more of them by hand.
-ROUNDS = int(os.environ.get("MCP_BRIDGE_WATCHER_ROUNDS", "2"))
-BURST = [f"{deed}.n{number}" for number in range(40) for deed in ("exit3", "kill", "clean")]
-CAUSES = {
-    "exit3": ("exit-code", 1, 3, False),
-    "kill": ("signal", 2, 9, False),
-    "clean": ("success", 1, 0, False),
-}
-
-
-def cause(event):
-    return CAUSES[event.instance.split(".")[0]]
-
-
-async def burst(own, instances, *, disturbance=()):
-    """Start every instance at once; in the middle something happens to systemd or the bus."""
-    half = len(instances) // 2
-    units = [unit_of(instance) for instance in instances]
-    await own.run("systemctl", "start", "--no-block", *units[:half])
-    if disturbance:
-        await own.run(*disturbance)
-    await own.run("systemctl", "start", "--no-block", *units[half:])
-
-
-def held():
-    """How many descriptors and tasks there are."""
-    return len(list(Path("/proc/self/fd").iterdir())), len(asyncio.all_tasks())
-
-
-async def test_every_end_of_a_burst_is_told_once_with_its_cause(machine, library):
-    async with watching(machine, library, *BURST) as own:
-        before = held()
-        for number in range(ROUNDS):
-            await burst(own, BURST)
-            await own.tells_ends((number + 1) * len(BURST))
-            await own.run("systemctl", "reset-failed")
-        after = held()
-
-    assert after == before
-    assert set(own.ends().values()) == {1}
-    per_instance = Counter(event.instance for event in own.told(Ended))
-    assert per_instance == dict.fromkeys(BURST, ROUNDS)
-    assert [event for event in own.told(Ended) if shape(event) != cause(event)] == []
-
-
-@pytest.mark.parametrize(
-    "disturbance",
-    [
-        ("systemctl", "daemon-reload"),
-        ("systemctl", "daemon-reexec"),
-        ("systemctl", "restart", "dbus.service"),
-    ],
-    ids=" ".join,
-)
-async def test_no_end_is_lost_or_told_twice_over(machine, library, disturbance):
-    # Ended units that failed stay loaded; of a clean end without a bus nothing is left to read.
-    instances = [name for name in BURST if not name.startswith("clean")]
-    async with watching(machine, library, *instances) as own:
-        for number in range(ROUNDS - 1):
-            await burst(own, instances, disturbance=disturbance)
-            await own.tells_ends((number + 1) * len(instances))
-            await own.run("systemctl", "reset-failed")
-        # Whatever would be told a second time comes before this.
-        await own.run("systemctl", "start", "--no-block", unit_of("exit3.n0"))
-        await own.tells(Ended, "exit3.n0", ROUNDS)
-
-    assert set(own.ends().values()) == {1}
-    assert Counter(event.instance for event in own.told(Ended)) == {
-        **dict.fromkeys(instances, ROUNDS - 1),
-        "exit3.n0": ROUNDS,
-    }
-    assert [event for event in own.told(Ended) if shape(event) != cause(event)] == []
 
 
 async def test_an_end_while_there_is_no_bus_is_told_afterwards(machine, library):
