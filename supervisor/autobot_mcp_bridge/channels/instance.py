@@ -377,7 +377,7 @@ class Instance:
             async with asyncio.timeout(timeout):
                 hello = await unless_ended(channel, say_hello(channel, timeout))
                 if hello is None:
-                    return await self._death_of(channel)
+                    return await death_of(channel)
         except TimeoutError:
             detail = f"{timeout:g} s"
             if channel.noise:
@@ -386,7 +386,7 @@ class Instance:
             return Death(DeathCause.START_TIMEOUT, detail=detail)
         except CallError as error:
             if not channel.usable:
-                return await self._death_of(channel)
+                return await death_of(channel)
             return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
         self.hello = hello
         channel.process.greeted(hello)
@@ -396,14 +396,14 @@ class Instance:
                 await unless_ended(channel, self._hooks.restored(channel))
         except (TimeoutError, CallError):
             log.warning("%s: sessions could not be restored in time", self.spec.instance)
-        return None if channel.usable else await self._death_of(channel)
+        return None if channel.usable else await death_of(channel)
 
     async def _serve(self, channel: Channel) -> Death | None:
         """Wait until the process ends (its death) or should end (None)."""
         while True:
             self._attention.clear()
             if not channel.usable:
-                return await self._death_of(channel)
+                return await death_of(channel)
             if channel.silent_deadlines >= MAX_SILENT_DEADLINES:
                 return Death(DeathCause.UNRESPONSIVE)
             now = self._loop.time()
@@ -442,16 +442,6 @@ class Instance:
         death = await channel.process.stop(self.spec.timeouts.stop)
         # An end after we closed stdin is never a crash, whatever its code.
         return Death(death.cause, death.status, death.detail, death.last_words, asked=True)
-
-    async def _death_of(self, channel: Channel) -> Death:
-        """The truth about the end of a pipe: the process is gone, or lives on mute or deaf (A19)."""
-        try:
-            async with asyncio.timeout(DEATH_WAIT):
-                await channel.ended.wait()  # what it has said before counts
-                return await channel.process.ended()
-        except TimeoutError:
-            mute = channel.ended.is_set()
-            return Death(DeathCause.STDOUT_CLOSED if mute else DeathCause.STDIN_CLOSED)
 
     def _crashed(self, death: Death, *, ready: bool, channel: Channel | None = None) -> None:
         """Book an end that nobody asked for and tell everybody who waits."""
@@ -495,3 +485,16 @@ class Instance:
             if not waiter.done():
                 waiter.set_exception(error)
                 waiter.exception()  # a caller that has gone must not make a warning of it
+
+
+async def death_of(channel: Channel) -> Death:
+    """The truth about the end of a pipe: the process is gone, or lives on mute or deaf (A19)."""
+    try:
+        async with asyncio.timeout(DEATH_WAIT):
+            await channel.ended.wait()  # what it has said before counts
+            return await channel.process.ended()
+    except TimeoutError:
+        if channel.process.has_exited():  # on a busy machine the cause comes later than the end
+            return await channel.process.ended()
+        mute = channel.ended.is_set()
+        return Death(DeathCause.STDOUT_CLOSED if mute else DeathCause.STDIN_CLOSED)

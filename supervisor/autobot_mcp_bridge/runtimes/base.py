@@ -45,8 +45,13 @@ class Process(Protocol):
     async def ended(self) -> Death:
         """Wait until the process is gone and tell how; never raises, may be awaited many times.
 
-        Not bounded: the caller bounds it. Cancelling the wait leaves the process alone.
+        Not bounded: the caller bounds it; once the process has exited, each runtime bounds what it
+        takes to learn the cause. Cancelling the wait leaves the process alone.
         """
+        ...
+
+    def has_exited(self) -> bool:
+        """Whether the process is gone, though its cause may not be known yet."""
         ...
 
     async def stop(self, grace: float) -> Death:

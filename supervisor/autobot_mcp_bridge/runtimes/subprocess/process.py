@@ -66,7 +66,7 @@ class ServerProcess:
 
     def end(self, grace: float = 0) -> asyncio.Task[Death]:
         """As `stop`, without waiting: a caller that is cancelled cannot leave it half stopped."""
-        if not self._has_exited():
+        if not self.has_exited():
             self._asked = True
         task = asyncio.create_task(self._stop(grace), name=f"stop {self.invocation}")
         self._stops.add(task)
@@ -103,7 +103,7 @@ class ServerProcess:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
-    def _has_exited(self) -> bool:
+    def has_exited(self) -> bool:
         if self._reaped:
             return True
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -113,7 +113,7 @@ class ServerProcess:
             return True
 
     def _exited(self) -> None:
-        if not self._has_exited():
+        if not self.has_exited():
             return
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)

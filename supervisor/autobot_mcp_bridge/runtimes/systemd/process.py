@@ -69,6 +69,9 @@ class UnitProcess:
             self._conclusion = asyncio.create_task(self._conclude())
         return await asyncio.shield(self._conclusion)
 
+    def has_exited(self) -> bool:
+        return self._gone.is_set()
+
     async def stop(self, grace: float) -> Death:
         if self._stopping is None:
             self._kept.release(self._instance, self.invocation)
