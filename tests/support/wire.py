@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import select
 import socket
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -138,8 +139,12 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """Whether the other side has closed it."""
-        return self._reader.at_eof() or self._reader.exception() is not None
+        """Whether the other side has closed it, even if the loop has not read that yet."""
+        if self._reader.at_eof() or self._reader.exception() is not None:
+            return True
+        look = select.poll()
+        look.register(self._writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        return bool(look.poll(0))
 
     def send(self, data: bytes) -> None:
         self._writer.write(data)
