@@ -29,7 +29,7 @@ CALL_WITHIN = 30.0  # seconds; a call without an answer by then is lost
 KILLS_PER_MINUTE = 4  # of one server: more than five crashes a minute open its breaker
 SETTLE = 10.0  # seconds after the load for descriptors and memory
 RSS_GROWTH = 1.10
-WARM_UP = 6  # calls of each client before the baseline is taken
+WARM_UP = 20  # calls of each client before the baseline is taken, large answers at once among them
 PROGRESS_EVERY = 5.0
 
 
