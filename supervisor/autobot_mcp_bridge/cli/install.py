@@ -7,6 +7,7 @@ from pathlib import Path
 from autobot_mcp_bridge.cli.common import Subparsers
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.config.places import resolve_places
+from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.units.install import Installer
 from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.systemctl import has_systemd
@@ -22,6 +23,11 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog="Without --root it also makes the user, and enables and starts the proxy.",
     )
     uninstall = subparsers.add_parser("uninstall", help="take everything off this host")
+    install.add_argument(
+        "--package",
+        metavar="NAME",
+        help="with --root: the files become the package NAME's, which alone may change them",
+    )
     uninstall.add_argument(
         "--keep-data",
         action="store_true",
@@ -40,6 +46,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     root = Path(os.path.realpath(args.root))
     if root == Path("/"):
+        if args.command == "install" and args.package:
+            raise UsageError("--package counts below a root directory only: add --root DIR")
         if not has_systemd():
             text = "this host does not run systemd; --root DIR only lays the files"
             raise UnavailableError(text)
@@ -51,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
             done = Uninstaller(root, _say, keep_data=args.keep_data).uninstall()
             _say("uninstalled" if done else "nothing was installed")
             return 0
-        done = Installer(root, _say).install(dict(os.environ), resolve_places(uid=0, environ={}))
+        installer = Installer(root, _say, args.package)
+        done = installer.install(dict(os.environ), resolve_places(uid=0, environ={}))
     except InstallError as error:
         raise UnavailableError(str(error)) from None
     except OSError as error:

@@ -21,20 +21,25 @@ class Installer:
     Attributes:
         root: below which everything is laid; systemd is told of it only where that is "/".
         say: gets a line for people at each step that does something.
+        package: the package that is being made of the files, which alone may change them later.
     """
 
     root: Path
     say: Callable[[str], None]
+    package: str | None = None
 
     def install(self, environ: Mapping[str, str], places: Places) -> bool:
         """Put everything in place; whether anything was not so before. What fails can be repeated.
 
         Raises:
             InstallError: the program cannot be made; what ran before goes on.
+            PackagedError: the files are a package's.
             SystemctlError: systemd refused.
             OSError: a file cannot be written.
         """
         before = place.read_manifest(self.root)
+        if self.package is None:
+            place.refuse_packaged(before)
         program = Program(self.root, self.say)
         renewed = program.ensure(environ)
         changed = place.place(self.root)
@@ -50,7 +55,7 @@ class Installer:
             new = [unit for unit in static.ENABLED if unit not in had]
             self._live(new, changed, places, first=not had, renewed=renewed)
             enabled = (*had, *new)
-        manifest = place.Manifest(__version__, place.placed(), enabled)
+        manifest = place.Manifest(__version__, place.placed(), enabled, self.package)
         program.forget_older()
         if manifest == before and not changed and not renewed:
             return False

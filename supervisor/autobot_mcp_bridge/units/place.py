@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.units import static
 
 HOME = "usr/lib/mcp-bridge"
@@ -22,6 +23,12 @@ _DIRECTORY = 0o755
 _FILE = 0o644
 
 
+class PackagedError(BridgeError):
+    """The files belong to a package manager."""
+
+    exit_code = 69  # EX_UNAVAILABLE
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What an installation has put in place, so that the next one can take away what is old.
@@ -29,11 +36,13 @@ class Manifest:
     Attributes:
         files: paths below the root, links too.
         enabled: the units that it has enabled, once each: what a person disables stays so.
+        package: whose files they are, where a package manager has laid them.
     """
 
     version: str
     files: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
+    package: str | None = None
 
 
 def read_manifest(root: Path) -> Manifest | None:
@@ -43,9 +52,22 @@ def read_manifest(root: Path) -> Manifest | None:
         if found["format"] != FORMAT:
             return None
         paths, enabled = (tuple(map(str, found[name])) for name in ("files", "enabled"))
-        return Manifest(str(found["version"]), paths, enabled)
+        return Manifest(str(found["version"]), paths, enabled, found.get("package"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def refuse_packaged(manifest: Manifest | None) -> None:
+    """Leave a package's files to its manager, whose own record would be wrong otherwise.
+
+    Raises:
+        PackagedError: they are a package's.
+    """
+    if manifest is not None and manifest.package is not None:
+        raise PackagedError(
+            f"installed by the package {manifest.package}: "
+            f"use apt (apt-get install, remove or purge {manifest.package})"
+        )
 
 
 def write_manifest(root: Path, manifest: Manifest) -> None:

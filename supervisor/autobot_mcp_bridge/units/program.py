@@ -97,6 +97,8 @@ class Program:
                 self._say(f"no wheel of {requirement} for this host; it works without")
         final = Path("/", wanted.relative_to(self._root))
         _rename(wanted, final)
+        for origin in wanted.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
+            origin.unlink()  # where the code lay on the machine that made the venv
         # Its user may not write there, and tracebacks are to show where the files will be.
         compiling = ("-m", "compileall", "-q", "-s", wanted, "-p", final, wanted / "lib")
         job.run([wanted / "bin/python", *compiling], env=job.environ, cwd=folder)

@@ -10,7 +10,9 @@ from pathlib import Path
 from autobot_mcp_bridge.units import place, static
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
 
+# A package's scripts are made of USER, LOADED and `owned`, too (debian/rules).
 USER = "mcp-bridge"
+LOADED = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.slice")
 # What systemd and apply have made for instances, by administrators' drop-ins, masks and wants.
 _UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "run/systemd/system.control")
 _PATTERNS = (
@@ -37,6 +39,20 @@ _DATA = (
 )
 
 
+def owned() -> tuple[str, ...]:
+    """All that there may be of ours but what an installation lays: patterns below the root."""
+    return (*_unit_files(), *_RUNTIME, *_DATA)
+
+
+def _unit_files() -> tuple[str, ...]:
+    return tuple(
+        f"{directory}/{wants}{pattern}"
+        for directory in _UNIT_DIRECTORIES
+        for wants in ("", "*.wants/")
+        for pattern in _PATTERNS
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Uninstaller:
     """One removal.
@@ -53,14 +69,16 @@ class Uninstaller:
         """Stop everything and remove it; whether there was anything. What fails can be repeated.
 
         Raises:
+            PackagedError: the files are a package's; nothing is removed.
             SystemctlError: systemd refused; nothing is removed.
             OSError: a file cannot be removed.
         """
+        before = place.read_manifest(self.root)
+        place.refuse_packaged(before)
         live = self.root == Path("/")
         if live:
             self._stop()
         gone = self._units()
-        before = place.read_manifest(self.root)
         paths = {*place.placed(), *(before.files if before is not None else ())}
         gone += place.remove(self.root, sorted(paths))
         for path in (*_RUNTIME, *(() if self.keep_data else _DATA)):
@@ -94,16 +112,10 @@ class Uninstaller:
 
     def _units(self) -> list[str]:
         """Drop-ins, masks and wants of our units."""
-        gone = []
+        found = [path for pattern in _unit_files() for path in self.root.glob(pattern)]
+        gone = [str(path.relative_to(self.root)) for path in found if self._tree(path)]
         for directory in _UNIT_DIRECTORIES:
-            folder = self.root / directory
-            found = [
-                path
-                for pattern in _PATTERNS
-                for path in (*folder.glob(pattern), *folder.glob(f"*.wants/{pattern}"))
-            ]
-            gone += [str(path.relative_to(self.root)) for path in found if self._tree(path)]
-            for wants in folder.glob("*.wants"):
+            for wants in (self.root / directory).glob("*.wants"):
                 with suppress(OSError):  # others' wants stay
                     wants.rmdir()
         return gone
@@ -121,8 +133,7 @@ class Uninstaller:
 
 def _loaded() -> list[str]:
     words = ("--plain", "--no-legend", "--all", "--full")
-    names = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.slice")
-    text = run_tool("systemctl", "list-units", *words, *names)
+    text = run_tool("systemctl", "list-units", *words, *LOADED)
     return [line.split()[0] for line in text.splitlines() if line.strip()]
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import PathDistribution
 
 import pytest
 
+from autobot_mcp_bridge.cli.main import main
 from autobot_mcp_bridge.units import place, program, source, static
 from autobot_mcp_bridge.units.install import Installer
 from autobot_mcp_bridge.units.job import InstallError
@@ -73,6 +74,21 @@ def test_an_install_mends_what_was_changed_and_removes_what_is_of_an_older_versi
     assert not old.exists()
     assert not other.exists()
     assert changed.read_text() != "other"
+
+
+def test_files_of_a_package_are_left_to_it(root):
+    assert Installer(root, print, "some-package").install({}, None)
+    before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+    for change in (lambda: install(root), Uninstaller(root, print).uninstall):
+        with pytest.raises(place.PackagedError, match="installed by the package some-package"):
+            change()
+    assert {path: path.lstat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_files_become_a_packages_below_a_root_directory_only(capsys):
+    assert main(["install", "--package", "some-package"]) == 64
+    assert "--root DIR" in capsys.readouterr().err
 
 
 def test_uninstall_leaves_nothing_below_the_root_but_what_is_of_others(root):
