@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall test lab clients check bench bench-peers soak show-main show-units trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab clients check bench bench-peers soak show-main show-units trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -26,6 +26,9 @@ install:  ## install on this host, as root; with DESTDIR=DIR only lay the files 
 
 uninstall:  ## take it off this host again; ARGS=--keep-data leaves configuration and data
 	@PYTHONPATH=supervisor PYTHONDONTWRITEBYTECODE=1 exec $(HOST_PYTHON) -m autobot_mcp_bridge.cli.main uninstall $(if $(DESTDIR),--root $(DESTDIR)) $(ARGS)
+
+deb: setup  ## make the package of each Debian suite in dist/, in containers (root)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python tools/deb.py $(ARGS)
 
 test: setup  ## run the suite; it says what could not run (a failure with CI=true)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab" $(ARGS)

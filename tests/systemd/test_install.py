@@ -8,6 +8,7 @@ from lab import labs, recipe
 from lab.layers import MAKE_TIMEOUT
 from rules.tree import ROOT
 from support.containers import properties
+from support.footprint import listing
 from support.product import CHECKOUT, Product, checkout_binds, installed_product
 
 pytestmark = pytest.mark.lab
@@ -15,40 +16,6 @@ pytestmark = pytest.mark.lab
 PROXY = "mcp-bridge-proxy.service"
 # As a package manager lays files: directories that are there stay as they are.
 UNPACK = "tar -C /stage -cf - usr | tar -C / -xf - --no-overwrite-dir"
-# Where an installation may put something; /proc and the like are the kernel's.
-LISTED = ("etc", "usr", "opt", "home", "srv", "var/lib", "var/cache", "var/spool", "run")
-# Written by systemd, dbus, polkit or Debian's tools as they go, or by the test's own copying.
-OF_OTHERS = (
-    "run/systemd",
-    "run/log",
-    "run/dbus",
-    "run/user",
-    "run/udev",
-    "var/lib/systemd",
-    "opt/mcp-servers",
-    "etc/passwd-",
-    "etc/group-",
-    "etc/shadow-",
-    "etc/gshadow-",
-    "etc/.pwd.lock",
-)
-
-
-def listing(container):
-    """Every path with its kind, owner, rights and target, and the users and groups."""
-    found = container.check(
-        *("find", *(f"/{name}" for name in LISTED), "-xdev"),
-        *("-printf", "%P %H %y %U:%G %m %l\\n"),
-        timeout=60.0,
-    )
-    lines = []
-    for line in found.splitlines():
-        path, top, rest = line.split(" ", 2)
-        name = f"{top[1:]}/{path}".rstrip("/")
-        if not any(name == other or name.startswith(f"{other}/") for other in OF_OTHERS):
-            lines.append(f"{name} {rest}")
-    users = container.check("getent", "passwd") + container.check("getent", "group")
-    return {*lines, *users.splitlines()}
 
 
 @pytest.fixture(params=recipe.SUITES)
@@ -147,7 +114,7 @@ async def test_make_install_and_uninstall_on_a_fresh_host_leave_it_as_it_was(lab
         product.cli("uninstall")
 
         assert listing(container) ^ before == set()
-        units = ("list-units", "--all", "--plain", "--no-legend", "*mcp-bridge*", "mcpbridge*")
+        units = ("list-units", "--all", "--plain", "--no-legend", "*mcp*bridge*")
         assert container.check("systemctl", *units) == ""
     finally:
         container.down()

@@ -9,6 +9,7 @@ from support import product
 from support.bridge import FAULTS, new_token
 from support.client import text_of
 from support.containers import properties, reaches
+from support.load import Load
 from support.product import PROXY, digest_of, installed_product
 from support.proxy_unit import HOLD, ProxyUnit, unit_of
 from support.waiting import eventually
@@ -42,38 +43,6 @@ async def test_a_restart_keeps_the_server_and_the_session(proxy):
             await proxy.kill()
             assert await client.text("counter") == "3"
             assert proxy.invocations(["kept"]) == before
-
-
-class Load:
-    """Sessions that call without a pause, until they are stopped."""
-
-    def __init__(self, clients):
-        self.clients = clients
-        self.calls = 0
-        self.failed = []
-        self._on = True
-
-    async def __aenter__(self):
-        self._tasks = [asyncio.create_task(self._run(client)) for client in self.clients]
-        return self
-
-    async def __aexit__(self, *_):
-        self._on = False
-        await asyncio.gather(*self._tasks)
-
-    async def _run(self, client):
-        while self._on:
-            text = f"{self.calls}"
-            try:
-                assert await client.text("echo", text=text) == text
-            except (AssertionError, OSError, EOFError, TimeoutError) as error:
-                self.failed.append(repr(error))
-            self.calls += 1
-
-    async def more(self, count):
-        """Wait until so many more calls were made."""
-        enough = self.calls + count
-        await eventually(lambda: self.calls >= enough, within=30)
 
 
 async def test_restarts_under_200_sessions_and_load_lose_nothing(proxy):

@@ -1,0 +1,45 @@
+"""Steady load on servers, and what of it failed."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
+from support.client import Session
+from support.waiting import eventually
+
+
+class Load:
+    """Sessions that call without a pause, until they are stopped.
+
+    Attributes:
+        calls: how many were made, the failed ones too.
+        failed: what went wrong, one text for each failed call.
+    """
+
+    def __init__(self, clients: Sequence[Session]) -> None:
+        self.clients = clients
+        self.calls = 0
+        self.failed: list[str] = []
+        self._on = True
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._run(client)) for client in self.clients]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._on = False
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self, client: Session) -> None:
+        while self._on:
+            text = f"{self.calls}"
+            try:
+                assert await client.text("echo", text=text) == text
+            except (AssertionError, OSError, EOFError, TimeoutError) as error:
+                self.failed.append(repr(error))
+            self.calls += 1
+
+    async def more(self, count: int) -> None:
+        """Wait until so many more calls were made."""
+        enough = self.calls + count
+        await eventually(lambda: self.calls >= enough, within=30)
