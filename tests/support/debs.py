@@ -16,10 +16,7 @@ _INTO = ("supervisor", "templates", "debian", "tools", "pyproject.toml", "README
 
 
 class Sources:
-    """A copy of the checkout whose version is another one.
-
-    Without a change of version it is the checkout's own.
-    """
+    """A copy of the checkout whose code says another version."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self.root = folder / f"tree-{version}"

@@ -109,6 +109,19 @@ def test_the_programs_own_install_leaves_a_packages_files_to_apt(installed):
     assert installed.container.run("dpkg", "--verify", NAME).out == ""
 
 
+def test_a_package_takes_the_place_of_an_installation_from_a_checkout(host):
+    older = "/usr/lib/mcp-bridge/venv-0123456789ab-cpython-311"
+    host.container.write(f"{older}/bin/mcp-bridge", "")
+    host.container.write("/usr/lib/mcp-bridge/installed.json", "{}")
+    host.container.check("ln", "-s", older, "/usr/lib/mcp-bridge/venv")
+
+    host.install(OLD)
+
+    assert host.container.run("ls", older).status != 0
+    assert host.product.cli("--version").split()[-1] == OLD
+    assert host.container.run("dpkg", "--verify", NAME).out == ""
+
+
 async def test_an_upgrade_and_a_rollback_under_load_fail_no_call(installed):
     names = ["one", "two"]
     await installed.product.serve(*(echo(name, timeouts={"idle": "0s"}) for name in names))
