@@ -13,7 +13,7 @@ from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, ru
 # A package's scripts are made of USER, LOADED and `owned`, too (debian/rules).
 USER = "mcp-bridge"
 # The last are made by systemd, one for each template; "-" is "\x2d" in their names.
-LOADED = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.slice", "system-*mcp*bridge*.slice")
+LOADED = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.*", "system-*mcp*bridge*.slice")
 # What systemd and apply have made for instances, by administrators' drop-ins, masks and wants.
 _UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "run/systemd/system.control")
 _PATTERNS = (
