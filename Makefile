@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab clients check bench bench-peers soak show-main show-units trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab clients check ansible dist bench bench-peers soak show-main show-units trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -44,6 +44,12 @@ check: setup  ## lint and type-check only
 	@$(VENV)/ruff format --check
 	@$(VENV)/mypy
 
+ansible:  ## make .venv-ansible with Ansible, molecule and their linters (Python 3.12 or newer)
+	@$(PYTHON) tools/ansible.py
+
+dist: setup  ## make dist/ for the role mcp_bridge_host: the wheel, and its requirements with hashes
+	@$(VENV)/python tools/dist.py
+
 bench: setup  ## measure the proxy beside its limits, interleaved
 	@exec $(VENV)/python bench/run.py $(ARGS)
 
@@ -66,5 +72,5 @@ install-hooks: setup  ## let git run the linters before each commit
 	@$(VENV)/pre-commit install
 
 clean:  ## remove .venv and every cache in the checkout
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf .venv .venv-ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 	find supervisor tests tools bench -name __pycache__ -prune -exec rm -rf {} +

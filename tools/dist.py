@@ -1,0 +1,55 @@
+"""Make dist/: the wheel, and requirements.txt that pins all it needs by version and hash.
+
+    python tools/dist.py [DIR]
+
+For any Python that the project runs on: a host installs both with `pip --require-hashes`.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from venv_tools import PROJECT, ROOT
+
+from autobot_mcp_bridge.units.pip_settings import uv_environment
+from autobot_mcp_bridge.units.program import OLDEST, OPTIONAL
+
+BIN = Path(sys.executable).parent
+TIMEOUT = 600.0  # seconds for one program; a slow registry has to be asked about twenty packages
+COMPILE = ("pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header")
+
+
+def main(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    requirements = folder / "requirements.txt"
+    python = ".".join(map(str, OLDEST))
+    words = [*COMPILE, "--no-annotate", "--python-version", python, "-o", requirements, PROJECT, "-"]
+    try:
+        _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder])
+        _run([BIN / "uv", *words], "\n".join(OPTIONAL))
+    except subprocess.SubprocessError as error:
+        print(f"{error}\n{getattr(error, 'stderr', '') or ''}", file=sys.stderr)
+        return 1
+    print(*sorted(folder.glob("*.whl")), requirements, sep="\n")
+    return 0
+
+
+def _run(words: list[str | Path], text: str = "") -> None:
+    subprocess.run(
+        words,
+        cwd=ROOT,
+        env=uv_environment(os.environ),
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIMEOUT,
+        check=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist"))
