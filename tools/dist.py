@@ -17,16 +17,28 @@ from autobot_mcp_bridge.units.program import OLDEST, OPTIONAL
 
 BIN = Path(sys.executable).parent
 TIMEOUT = 600.0  # seconds for one program; a slow registry has to be asked about twenty packages
+# A directory of wheels knows the hashes of its own only: the lock is made from the one index.
+_NOT_ASKED = ("UV_INDEX", "UV_FIND_LINKS", "UV_INDEX_STRATEGY")
 COMPILE = ("pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header")
 
 
 def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.whl"):
-        old.unlink()
     requirements = folder / "requirements.txt"
+    # uv would take versions and hashes over from the one that is there.
+    for old in (requirements, *folder.glob("*.whl")):
+        old.unlink(missing_ok=True)
     python = ".".join(map(str, OLDEST))
-    words = [*COMPILE, "--no-annotate", "--python-version", python, "-o", requirements, PROJECT, "-"]
+    words = [
+        *COMPILE,
+        "--no-annotate",
+        "--python-version",
+        python,
+        "-o",
+        requirements,
+        PROJECT,
+        "-",
+    ]
     try:
         _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder])
         _run([BIN / "uv", *words], "\n".join(OPTIONAL))
@@ -38,10 +50,11 @@ def main(folder: Path) -> int:
 
 
 def _run(words: list[str | Path], text: str = "") -> None:
+    env = uv_environment(os.environ)
     subprocess.run(
         words,
         cwd=ROOT,
-        env=uv_environment(os.environ),
+        env={name: text for name, text in env.items() if name not in _NOT_ASKED},
         input=text,
         capture_output=True,
         text=True,

@@ -40,6 +40,11 @@ class Places:
         return self.config_dir / "host.toml"
 
     @property
+    def encrypted_credentials(self) -> Path:
+        """One file for each credential, as systemd-creds(1) encrypts them."""
+        return self.config_dir / "credstore.encrypted"
+
+    @property
     def accepted(self) -> Path:
         """What `mcp-bridge apply` has put to use last."""
         return self.state_dir / "accepted.json"

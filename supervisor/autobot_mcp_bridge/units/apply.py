@@ -81,8 +81,9 @@ class Applier:
                 fetches.refuse_failed(found, loaded.digest)
             return found
 
+        facts = replace(self.facts, are_encrypted=_names(self.places.encrypted_credentials))
         ports = self.addresses.plan(loaded.host, accepted.read(self.places.accepted).host)
-        found = plan(loaded, resolved, self.facts, self.existing(), rights.refusals)
+        found = plan(loaded, resolved, facts, self.existing(), rights.refusals)
         return replace(found, ports=ports)
 
     @property
@@ -190,6 +191,10 @@ class Applier:
 def _of_proxy(host: HostSettings) -> HostSettings:
     """What the proxy reads when it starts: all but what is for installs."""
     return host.model_copy(update={"environment": Environment()})
+
+
+def _names(directory: Path) -> frozenset[str]:
+    return frozenset(path.name for path in directory.glob("*"))
 
 
 def _count(number: int, what: str) -> str:

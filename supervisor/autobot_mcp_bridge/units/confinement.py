@@ -35,6 +35,8 @@ class Facts:
         state, cache: the roots of StateDirectory= and CacheDirectory= (systemd.exec(5)).
         packages: the store of installed packages, whose files may be executed.
         credentials: the directory with one file for each credential.
+        encrypted: the same, of those that systemd-creds(1) has encrypted.
+        are_encrypted: names of those in `encrypted`, which count before those in `credentials`.
     """
 
     python: str = "/usr/bin/python3"
@@ -43,6 +45,8 @@ class Facts:
     cache: str = "/var/cache"
     packages: str = "/var/lib/mcp-bridge/packages"
     credentials: str = "/etc/credstore"
+    encrypted: str = "/etc/mcp-bridge/credstore.encrypted"
+    are_encrypted: frozenset[str] = frozenset()
 
 
 def directory(spec: ServerSpec) -> str:

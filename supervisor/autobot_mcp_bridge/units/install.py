@@ -42,6 +42,8 @@ class Installer:
             place.refuse_packaged(before)
         program = Program(self.root, self.say)
         renewed = program.ensure(environ)
+        # A package manager or Ansible may have exchanged it before.
+        renewed = renewed or (before is not None and before.program != program.name())
         changed = place.place(self.root)
         for path in changed:
             self.say(f"laid {self.root / path}")
@@ -55,7 +57,9 @@ class Installer:
             new = [unit for unit in static.ENABLED if unit not in had]
             self._live(new, changed, places, first=not had, renewed=renewed)
             enabled = (*had, *new)
-        manifest = place.Manifest(__version__, place.placed(), enabled, self.package)
+        manifest = place.Manifest(
+            __version__, place.placed(), enabled, self.package, program.name()
+        )
         program.forget_older()
         if manifest == before and not changed and not renewed:
             return False

@@ -37,12 +37,14 @@ class Manifest:
         files: paths below the root, links too.
         enabled: the units that it has enabled, once each: what a person disables stays so.
         package: whose files they are, where a package manager has laid them.
+        program: the name of the venv that the proxy was last started from.
     """
 
     version: str
     files: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
     package: str | None = None
+    program: str = ""
 
 
 def read_manifest(root: Path) -> Manifest | None:
@@ -52,7 +54,9 @@ def read_manifest(root: Path) -> Manifest | None:
         if found["format"] != FORMAT:
             return None
         paths, enabled = (tuple(map(str, found[name])) for name in ("files", "enabled"))
-        return Manifest(str(found["version"]), paths, enabled, found.get("package"))
+        version, package = str(found["version"]), found.get("package")
+        program = str(found.get("program", ""))
+        return Manifest(version, paths, enabled, package, program)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

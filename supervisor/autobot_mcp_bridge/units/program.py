@@ -57,6 +57,10 @@ class Program:
         replace_link(link, wanted.name)
         return True
 
+    def name(self) -> str:
+        """The venv's own, which tells one installed program from another."""
+        return (self._root / PROGRAM).resolve().name
+
     def forget_older(self) -> None:
         """Remove every venv but the one that counts."""
         link = self._root / PROGRAM

@@ -55,7 +55,7 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
         # The store's own path is executable already, and could not be both (see the unit).
         read_only=tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
         protect_home="tmpfs" if confinement.below_homes(shared) else "yes",
-        credentials={name: f"{facts.credentials}/{file}" for name, file in _secrets(spec)},
+        credentials=[_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
     )
 
 
@@ -72,8 +72,10 @@ def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[s
     return sorted(confinement.environment(spec, command, facts).items())
 
 
-def _secrets(spec: ServerSpec) -> list[tuple[str, str]]:
-    return sorted(spec.credentials.items())
+def _secret(name: str, file: str, facts: Facts) -> tuple[str, str, str]:
+    if file in facts.are_encrypted:
+        return "LoadCredentialEncrypted", name, f"{facts.encrypted}/{file}"
+    return "LoadCredential", name, f"{facts.credentials}/{file}"
 
 
 @cache
@@ -87,8 +89,12 @@ def _template(name: str) -> jinja2.Template:
         keep_trailing_newline=True,
         finalize=_one_line,
     )
-    environment.filters |= {"path": escape.path, "bound": escape.bound, "value": escape.value}
-    environment.globals["assignment"] = escape.assignment
+    environment.filters |= {
+        "path": escape.path,
+        "bound": escape.bound,
+        "value": escape.value,
+        "assignment": escape.assignment,
+    }
     return environment.from_string(source.read_text(encoding="utf-8"))
 
 

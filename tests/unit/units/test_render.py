@@ -10,11 +10,19 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render
+from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.render import drop_in
 
 KNOWN = (
     *("User", "StateDirectory", "CacheDirectory", "WorkingDirectory", "SupplementaryGroups"),
-    *("ExecStart", "Environment", "LoadCredential", "MemoryMax", "CPUQuota", "TasksMax"),
+    *(
+        "ExecStart",
+        "Environment",
+        "LoadCredential(?:Encrypted)?",
+        "MemoryMax",
+        "CPUQuota",
+        "TasksMax",
+    ),
     *("LimitNOFILE", "MemoryDenyWriteExecute", "ProtectHome", "NoExecPaths", "ExecPaths"),
     *("BindReadOnlyPaths", "BindPaths", "ReadOnlyPaths"),
 )
@@ -82,6 +90,17 @@ def test_a_drop_in_names_user_directories_and_limits():
     assert values(found, "ExecStart") == [
         "",
         ':/usr/bin/python3 -I -S /usr/lib/mcp-bridge/launch.py "/usr/bin/thing"',
+    ]
+
+
+def test_a_credential_that_is_encrypted_is_loaded_as_such():
+    definition = spec(credentials={"TOKEN": "github", "OTHER": "plain"})
+    facts = Facts(are_encrypted=frozenset({"github"}))
+    found = drop_in(definition, Command(("/usr/bin/thing",)), facts).splitlines()
+
+    assert values(found, "LoadCredential") == ["OTHER:/etc/credstore/plain"]
+    assert values(found, "LoadCredentialEncrypted") == [
+        "TOKEN:/etc/mcp-bridge/credstore.encrypted/github"
     ]
 
 
