@@ -2,7 +2,7 @@
 
     python tests/rollout/hosts.py up NAME SUITE       as a fresh Debian, with what Ansible needs
     python tests/rollout/hosts.py down NAME…
-    python tests/rollout/hosts.py env                 variables for molecule/shared/connection.yml
+    python tests/rollout/hosts.py env                 variables for molecule/shared/inventory/connection.yml
 
 They have no internet: pip finds what dist/requirements.txt names in a directory, as it would on a
 company's mirror. The administrator is no root; he has sudo.
@@ -62,7 +62,7 @@ def up(lab: Lab, name: str, suite: str) -> Container:
 
 
 def variables(lab: Lab) -> dict[str, str]:
-    """What molecule/shared/connection.yml finds the hosts by."""
+    """What molecule/shared/inventory/connection.yml finds the hosts by."""
     return {
         "MCP_BRIDGE_LAB_FOLDER": str(lab.folder),
         "MCP_BRIDGE_LAB_NETWORK": lab.network,
