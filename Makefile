@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab clients check ansible dist bench bench-peers soak show-main show-units trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab clients check ansible molecule lint-ansible role-readme dist bench bench-peers soak show-main show-units show-rollout trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -47,6 +47,17 @@ check: setup  ## lint and type-check only
 ansible:  ## make .venv-ansible with Ansible, molecule and their linters (Python 3.12 or newer)
 	@$(PYTHON) tools/ansible.py
 
+molecule: setup ansible dist  ## run molecule's scenarios in the lab (root); ARGS=default for one
+	@exec $(VENV)/python tests/run_molecule.py $(ARGS)
+
+lint-ansible: ansible  ## lint roles, playbooks and scenarios: ansible-lint (production), yamllint, READMEs
+	@PATH="$(CURDIR)/.venv-ansible/bin:$$PATH" yamllint --strict .
+	@PATH="$(CURDIR)/.venv-ansible/bin:$$PATH" ansible-lint --nocolor < /dev/null 2>&1 | cat
+	@.venv-ansible/bin/python tools/role_readme.py --check
+
+role-readme: ansible  ## write the roles' READMEs from their meta/argument_specs.yml
+	@.venv-ansible/bin/python tools/role_readme.py
+
 dist: setup  ## make dist/ for the role mcp_bridge_host: the wheel, and its requirements with hashes
 	@$(VENV)/python tools/dist.py
 
@@ -64,6 +75,9 @@ show-main: setup  ## show what the main job promises: what, figure, bar, PASS, F
 
 show-units: setup  ## the same of servers as units, on systemd 252 and 257 (root)
 	@exec $(VENV)/python tests/show_units.py $(ARGS)
+
+show-rollout: setup ansible dist  ## the same of the rollout by Ansible, on Debian 12 and 13 (root)
+	@exec $(VENV)/python tests/show_rollout.py $(ARGS)
 
 trace: setup  ## show each requirement with its tests and their results
 	@exec $(VENV)/python tests/trace.py $(ARGS)

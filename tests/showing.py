@@ -22,7 +22,15 @@ WHAT_WIDTH, FIGURE_WIDTH, BAR_WIDTH = 44, 40, 40
 NOT_RUN_STATUS = 77  # as automake's: the check could not run, its last line says why
 PROGRESS_EVERY = 10.0  # seconds between signs of life
 # Seconds for one check. The bare machines download everything and run `make test` twice.
-TIMEOUTS = {"bare": 5400.0, "bench": 1800.0, "chaos": 1800.0, "bursts": 3600.0, "restart": 2400.0}
+TIMEOUTS = {
+    "bare": 5400.0,
+    "bench": 1800.0,
+    "bursts": 3600.0,
+    "chaos": 1800.0,
+    "molecule": 3600.0,
+    "restart": 2400.0,
+    "site": 3600.0,
+}
 TIMEOUT = 1200.0
 
 
@@ -177,6 +185,15 @@ def tests(what: str, *selection: str, **bars: float | AtLeast) -> Check:
         else:
             yield Line(what, figure, "all", Verdict.PASS)
         yield from _recorded(what, cases, bars)
+
+    return check
+
+
+def unbuilt(what: str, bar: str, why: str) -> Check:
+    """Make a check that says of itself that there is nothing to run yet."""
+
+    def check(_runner: Runner) -> Iterator[Line]:
+        yield Line(what, "-", bar, Verdict.NOT_RUN, why)
 
     return check
 

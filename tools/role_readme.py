@@ -1,7 +1,7 @@
 """Write the README of each role from its meta/argument_specs.yml.
 
-    .venv-ansible/bin/python tools/role_readme.py            write them
-    .venv-ansible/bin/python tools/role_readme.py --check    fail where one is another
+.venv-ansible/bin/python tools/role_readme.py            write them
+.venv-ansible/bin/python tools/role_readme.py --check    fail where one is another
 """
 
 import json

@@ -1,0 +1,55 @@
+"""Show what the rollout promises, a line each: what, figure, bar, PASS, FAIL or NOT RUN.
+
+    python tests/show_rollout.py [--only NAME]...
+
+Everything runs on Debian 12 and 13, in the containers of tests/lab, by the Ansible of
+.venv-ansible. Exits with 1 on FAIL and NOT RUN.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+
+from showing import Check, Line, Runner, Verdict, script, show, tests, unbuilt
+
+MOLECULE_BAR = 900.0  # seconds for all scenarios, on two cores
+_PASSED = re.compile(r"^(\S+) passed after \d+ s", re.MULTILINE)
+
+
+def molecule(runner: Runner) -> Iterator[Line]:
+    began = time.monotonic()
+    outcome = runner.run(script("tests/run_molecule.py"))
+    took = time.monotonic() - began
+    good = outcome.status == 0 and took <= MOLECULE_BAR
+    passed = ", ".join(_PASSED.findall(outcome.output)) or "none"
+    figure = f"{took:.0f} s; passed: {passed}"
+    verdict = Verdict.PASS if good else Verdict.FAIL
+    yield Line(
+        "molecule, all scenarios", figure, f"pass, {MOLECULE_BAR:.0f} s on two cores", verdict
+    )
+
+
+def lint(runner: Runner) -> Iterator[Line]:
+    outcome = runner.run(["make", "lint-ansible"])
+    verdict = Verdict.PASS if outcome.status == 0 else Verdict.FAIL
+    yield Line("ansible-lint, yamllint", f"status {outcome.status}", "production, clean", verdict)
+
+
+CHECKS: dict[str, Check] = {
+    "site": tests(
+        "bare Debian to a served call, then the rest", "-m", "lab", "tests/rollout/test_site.py"
+    ),
+    "templates": tests("templates, Ansible's and ours", "tests/rollout/test_templates.py"),
+    "lint": lint,
+    "molecule": molecule,
+    "rotate": unbuilt("rotate-tokens.yml under load, two hosts", "0 errors", "not built"),
+    "upgrade": unbuilt("upgrade.yml under load, two hosts", "0 errors", "not built"),
+    "broken": unbuilt("a broken release", "rolled back on the canary", "not built"),
+    "backup": unbuilt("backup, wipe, restore", "same tokens, servers, state", "not built"),
+    "placement": unbuilt("a fourth host moves identifiers", "at most 28 %, to it", "not built"),
+    "deb": unbuilt("apt install of the .deb, upgrade, purge", "nothing left", "not built"),
+}
+
+if __name__ == "__main__":
+    sys.exit(show("show-rollout", __doc__.splitlines()[0], CHECKS))
