@@ -46,7 +46,7 @@ def _run(lab: Lab, scenario: str, command: Iterable[str], folder: Path) -> int:
     process = subprocess.Popen(
         [str(BIN / "molecule"), *command, "--scenario-name", scenario],
         cwd=ROOT,
-        env={**environment(), **hosts.variables(lab), "NO_COLOR": "1"},
+        env={**environment(), **hosts.variables(lab), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -24,6 +24,7 @@ It works with `--check --diff`, on a bare host, too.
 def main(words: list[str]) -> int:
     wrong = []
     for role in sorted(path.parents[1] for path in ROLES.glob("*/meta/argument_specs.yml")):
+        wrong += _disagreeing(role)
         page, text = role / "README.md", readme(role)
         if page.exists() and page.read_text(encoding="utf-8") == text:
             continue
@@ -34,11 +35,23 @@ def main(words: list[str]) -> int:
     return 1 if wrong and "--check" in words else 0
 
 
+def _disagreeing(role: Path) -> list[str]:
+    """Variables whose default is not what argument_specs.yml says."""
+    options = _load(role / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    said = {name: option.get("default") for name, option in options.items()}
+    given = _load(role / "defaults/main.yml")
+    names = sorted(said.keys() | given.keys())
+    return [f"{role.name}: {name}" for name in names if said.get(name) != given.get(name)]
+
+
+def _load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
 def readme(role: Path) -> str:
     """The page of one role."""
-    specs = yaml.safe_load((role / "meta/argument_specs.yml").read_text(encoding="utf-8"))
-    main_entry = specs["argument_specs"]["main"]
-    tasks = yaml.safe_load((role / "tasks/main.yml").read_text(encoding="utf-8"))
+    main_entry = _load(role / "meta/argument_specs.yml")["argument_specs"]["main"]
+    tasks = _load(role / "tasks/main.yml")
     tags = [tag for task in tasks for tag in task["tags"] if tag != "always"]
     phases = f"`, `{role.name}_".join(tag.removeprefix(f"{role.name}_") for tag in tags)
     parts = [f"# {role.name}", NOTE, *map(_markdown, _lines(main_entry["description"]))]

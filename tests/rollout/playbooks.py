@@ -63,12 +63,12 @@ class Rollout:
         return ansible("ansible-playbook", *where, f"playbooks/{playbook}", *words, lab=self.lab)
 
 
-def ansible(program: str, *words: str, lab: Lab | None = None) -> Run:
-    """Run one of Ansible's programs in the checkout."""
+def ansible(program: str, *words: str, lab: Lab | None = None, **variables: str) -> Run:
+    """Run one of Ansible's programs in the checkout, with these variables of the environment."""
     done = subprocess.run(
         [str(BIN / program), *words],
         cwd=ROOT,
-        env={**environment(), **(hosts.variables(lab) if lab is not None else {})},
+        env={**environment(), **(hosts.variables(lab) if lab else {}), **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -35,28 +35,32 @@ def drop_in(spec: ServerSpec, command: Command, facts: Facts | None = None) -> s
     ]
     if found:
         raise UsageError(f"{spec.instance}: {'; '.join(found)}")
+    return template(f"{DROP_IN}.j2").render(context(spec, command, facts))
+
+
+def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, object]:
+    """What the template of a drop-in is rendered with."""
     own = confinement.directory(spec)
     home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
     shared = (*spec.paths.read, *spec.paths.write)
     launcher = (facts.python, "-I", "-S", facts.launcher)
-    return _template(f"{DROP_IN}.j2").render(
-        spec=spec,
-        user=spec.run_as or spec.id.unit_user,
-        directory=own,
-        home=home,
-        working_directory=spec.cwd or home,
-        start=LITERAL + " ".join((*launcher, *map(escape.word, command.argv))),
-        variables={PREFIX + name: text for name, text in _variables(spec, command, facts)},
-        compiles=confinement.compiles(spec, command),
-        live=live.is_live(spec),
-        not_executable=(home, *(() if live.is_live(spec) else (cache_home,)), *shared),
+    return {
+        "spec": spec,
+        "user": spec.run_as or spec.id.unit_user,
+        "directory": own,
+        "working_directory": spec.cwd or home,
+        "start": LITERAL + " ".join((*launcher, *map(escape.word, command.argv))),
+        "variables": {PREFIX + name: text for name, text in _variables(spec, command, facts)},
+        "compiles": confinement.compiles(spec, command),
+        "live": live.is_live(spec),
+        "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
-        executable=(facts.packages, command.argv[0]),
+        "executable": (facts.packages, command.argv[0]),
         # The store's own path is executable already, and could not be both (see the unit).
-        read_only=tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
-        protect_home="tmpfs" if confinement.below_homes(shared) else "yes",
-        credentials=[_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
-    )
+        "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
+        "protect_home": "tmpfs" if confinement.below_homes(shared) else "yes",
+        "credentials": [_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
+    }
 
 
 def listen_drop_in(address: str, *, loopback: bool) -> str:
@@ -65,7 +69,7 @@ def listen_drop_in(address: str, *, loopback: bool) -> str:
     An address that ipaddress has printed holds no sign of systemd's but the % of a scope.
     """
     literal = address.replace("%", "%%")
-    return _template("listen.conf.j2").render(address=literal, loopback=loopback)
+    return template("listen.conf.j2").render(address=literal, loopback=loopback)
 
 
 def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[str, str]]:
@@ -79,7 +83,8 @@ def _secret(name: str, file: str, facts: Facts) -> tuple[str, str, str]:
 
 
 @cache
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """One of templates/, as Ansible would render it, too: a test compares."""
     source = files("autobot_mcp_bridge").joinpath(TEMPLATES, name)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
