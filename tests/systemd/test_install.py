@@ -1,5 +1,6 @@
 """Installing and uninstalling on a real host: from a checkout, by `make install`, and back."""
 
+import json
 import subprocess
 
 import pytest
@@ -14,6 +15,7 @@ from support.product import CHECKOUT, Product, checkout_binds, installed_product
 pytestmark = pytest.mark.lab
 
 PROXY = "mcp-bridge-proxy.service"
+MANIFEST = "/usr/lib/mcp-bridge/installed.json"
 # As a package manager lays files: directories that are there stay as they are.
 UNPACK = "tar -C /stage -cf - usr | tar -C / -xf - --no-overwrite-dir"
 
@@ -54,6 +56,16 @@ def test_an_upgrade_restarts_the_proxy_only_for_what_it_uses(own):
     after = invocation(own)
     assert after["ActiveState"] == "active"
     assert after["InvocationID"] != before["InvocationID"]
+
+
+def test_an_install_restarts_the_proxy_of_a_venv_that_something_else_has_exchanged(own):
+    before = invocation(own)
+    manifest = json.loads(own.container.check("cat", MANIFEST))
+    own.write(MANIFEST, json.dumps({**manifest, "program": "venv-other"}))
+
+    assert "restarting the proxy" in own.install()
+    assert invocation(own)["InvocationID"] != before["InvocationID"]
+    assert own.install().splitlines()[-1].endswith("nothing was changed")
 
 
 def test_what_a_person_has_disabled_stays_disabled_when_it_is_installed_again(own):
