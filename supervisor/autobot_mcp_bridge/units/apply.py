@@ -27,6 +27,7 @@ from autobot_mcp_bridge.units.fetch import Fetches
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.live import is_live
 from autobot_mcp_bridge.units.plan import Plan, plan
+from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.removal import Removal
 from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.resolve import resolve
@@ -73,7 +74,8 @@ class Applier:
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
             raise DataError(f"{self.places.servers_json}: {text}")
         store, fetches = self._fetches()
-        environ = dict(os.environ)
+        # Not the caller's: by hand or as a unit, a bare name means the same program.
+        environ = {"PATH": os.pathsep.join(SYSTEM_PATH)}
 
         def resolved(spec: ServerSpec) -> Command | PackageSpec:
             found = resolve(spec.command, store, environ, live=is_live(spec))
