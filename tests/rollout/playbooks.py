@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.containers import Container
 from lab.places import Lab
 from rollout import hosts
 from rules.tree import ROOT
@@ -49,9 +50,8 @@ class Rollout:
     folder: Path
     suites: Mapping[str, str]
 
-    def up(self) -> None:
-        for name, suite in self.suites.items():
-            hosts.up(self.lab, name, suite)
+    def up(self) -> list[Container]:
+        return [hosts.up(self.lab, name, suite) for name, suite in self.suites.items()]
 
     def run(self, playbook: str, *words: str, **variables: Any) -> Run:
         """Run a playbook of playbooks/ with these variables for every host."""

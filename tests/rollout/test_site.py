@@ -27,8 +27,7 @@ class Hosts:
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout = rollout
-        rollout.up()
-        self.containers = [Container(rollout.lab.place(name)) for name in rollout.suites]
+        self.containers = rollout.up()
         rollout.run("remove.yml").checked()  # Ansible's own directory is there from now on
         self.bare = [listing(container) for container in self.containers]
         self.check = self.site("--check", "--diff")
