@@ -30,7 +30,7 @@ uninstall:  ## take it off this host again; ARGS=--keep-data leaves configuratio
 deb: setup  ## make the package of each Debian suite in dist/, in containers (root)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python tools/deb.py $(ARGS)
 
-test: setup  ## run the suite; it says what could not run (a failure with CI=true)
+test: setup ansible  ## run the suite; it says what could not run (a failure with CI=true)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab" $(ARGS)
 
 lab: setup  ## test against real systemd 252 and 257, in containers (root)

@@ -88,5 +88,7 @@ def next_step(state: str, instance: str) -> str:
             return "wait; the next call may be answered"
         case State.DISABLED:
             return f"mcp-bridge enable {instance}"
+        case State.MASKED:
+            return f"systemctl unmask {service_of(instance)}"
         case _:
             return f"mcp-bridge logs {instance}"

@@ -15,3 +15,4 @@ class State(StrEnum):
     INSTALLING = "installing"
     INSTALL_FAILED = "install_failed"
     DISABLED = "disabled"
+    MASKED = "masked"  # its unit, by the operator

@@ -296,7 +296,7 @@ class Bridge:
 
     def status(self) -> dict[str, object]:
         """What `mcp-bridge list` shows."""
-        servers = [describe(served, self.packages.command) for served in self.routes.values()]
+        servers = [describe(served) for served in self.routes.values()]
         return {
             "runtime": self.runtime.name,
             "url": self.url,

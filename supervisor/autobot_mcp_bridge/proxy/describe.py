@@ -3,13 +3,13 @@
 import time
 
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.proxy.served import Commands, Served, state_of
+from autobot_mcp_bridge.proxy.served import Served, state_of
 
 
-def describe(served: Served, commands: Commands) -> dict[str, object]:
+def describe(served: Served) -> dict[str, object]:
     """Plain values; times are in seconds, None where there is nothing to tell."""
     instance, now = served.instance, time.monotonic()
-    state, detail = state_of(served, commands)
+    state, detail = state_of(served)
     process, breaker, channel = instance.process, instance.breaker, instance.channel
     calls = served.counts.calls
     death = instance.last_death

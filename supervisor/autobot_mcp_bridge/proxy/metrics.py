@@ -71,7 +71,7 @@ class Families(Collector):
             self._dropped.add_metric([name, reason], number)
         stderr = self._bridge.runtime.dropped_lines.get(name, 0)
         self._dropped.add_metric([name, "stderr_budget"], stderr)
-        now, _ = state_of(served, self._bridge.packages.command)
+        now, _ = state_of(served)
         for each in State:
             self._state.add_metric([name, each.value], float(each is now))
         self._sessions.add_metric([name], len(served.shared.sessions))

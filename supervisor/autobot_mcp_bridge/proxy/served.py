@@ -22,6 +22,12 @@ from autobot_mcp_bridge.supervision.journal import Memory
 
 _INSTANCE = "instance"
 _COMMAND = "command"
+# What keeps a server from being started, as a state; anything else passes by itself.
+_REFUSED = {
+    Cause.INSTALL_FAILED: State.INSTALL_FAILED,
+    Cause.MASKED: State.MASKED,
+    Cause.STOPPED: State.STOPPED,
+}
 
 # Resolves a definition's command, or raises CallError.
 Commands = Callable[[ServerSpec], Command]
@@ -93,6 +99,14 @@ class Served:
             self.shared.forget()
             self.instance.renew()
 
+    def refusal(self) -> CallError | None:
+        """Why the next call would start nothing."""
+        try:
+            self._commands(self.spec)
+        except CallError as error:
+            return error
+        return self._runtime.refusal(self.spec.instance)
+
     def _resolve(self, spec: ServerSpec) -> Command:
         """The command, which is remembered: a process is, or will be, started with it."""
         command = self._commands(spec)
@@ -137,16 +151,14 @@ def index_tokens(spec: ServerSpec, records: Iterable[TokenRecord]) -> TokenIndex
     return TokenIndex(principals, time.time)
 
 
-def state_of(served: Served, commands: Commands) -> tuple[State, str]:
+def state_of(served: Served) -> tuple[State, str]:
     """The server's state and a sentence about it; a sleeping one may not be startable."""
     instance = served.instance
     death = instance.last_death
     detail = death.describe() if death is not None and not death.asked else ""
     if instance.state is not State.SLEEPING:
         return instance.state, detail
-    try:
-        commands(served.spec)
-    except CallError as error:
-        failed = error.cause is Cause.INSTALL_FAILED
-        return (State.INSTALL_FAILED if failed else State.INSTALLING), str(error)
+    refusal = served.refusal()
+    if refusal is not None:
+        return _REFUSED.get(refusal.cause, State.INSTALLING), str(refusal)
     return State.SLEEPING, detail

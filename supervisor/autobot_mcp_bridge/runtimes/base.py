@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death
+from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.model.server import ServerSpec
 
 __all__ = ["Adopted", "Command", "News", "Process", "Runtime", "StartError"]
@@ -120,6 +121,10 @@ class Runtime(Protocol):
             StartError: it could not be started. Nothing is left behind.
             CallError: it may not be started now, which is no crash.
         """
+        ...
+
+    def refusal(self, instance: str) -> CallError | None:
+        """Why `start` would not even try, as far as is known without asking anybody."""
         ...
 
     def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:

@@ -76,6 +76,9 @@ class SubprocessRuntime:
             task.add_done_callback(_abandon)
             raise
 
+    def refusal(self, instance: str) -> None:
+        """Nobody can forbid a child of ours."""
+
     def watch(self, instances: Iterable[str], tell: Callable[[str, News], None]) -> None:
         """Nobody else can start or stop a child of ours."""
 

@@ -48,6 +48,8 @@ STATE_WITHIN = 5.0
 NUMBERS = 1 << 32
 GENERATIONS = 1 << 20
 
+STOPPED = "the server was stopped by the operator"
+
 log = logging.getLogger(__name__)
 
 
@@ -205,7 +207,7 @@ class SystemdRuntime:
     # ---- starting ----
 
     async def _fetch(self, instance: str) -> Handed:
-        self._refuse_masked(instance)
+        self._refuse(instance)
         path = self._sockets / f"{instance}.sock"
         await self._pace(instance)
         try:
@@ -229,10 +231,21 @@ class SystemdRuntime:
             with suppress(BusError):
                 await self._watcher.stop(instance, state.invocation)
 
-    def _refuse_masked(self, instance: str) -> None:
+    def refusal(self, instance: str) -> CallError | None:
         states = (self._watcher.state(instance, kind) for kind in Kind)
         if any(state is not None and state.masked for state in states):
-            raise CallError(Cause.MASKED, "the server's unit is masked", retry_after=60)
+            return CallError(Cause.MASKED, "the server's unit is masked", retry_after=60)
+        socket = self._watcher.state(instance, Kind.SOCKET)
+        if socket is None or (socket.load_state, socket.active) != ("loaded", "inactive"):
+            return None
+        if self._may_revive(instance, socket):
+            return None
+        return CallError(Cause.STOPPED, STOPPED, retry_after=30)
+
+    def _refuse(self, instance: str) -> None:
+        refusal = self.refusal(instance)
+        if refusal is not None:
+            raise refusal
 
     async def _revive(self, instance: str) -> None:
         """Have a socket listen that failed set-ups have stopped; any other is left alone.
@@ -247,7 +260,7 @@ class SystemdRuntime:
             what = "its units are not there; `mcp-bridge apply` makes them"
             raise CallError(Cause.NO_UNIT, what, retry_after=5)
         if not self._may_revive(instance, state):
-            raise CallError(Cause.STOPPED, "the server was stopped by the operator", retry_after=30)
+            raise CallError(Cause.STOPPED, STOPPED, retry_after=30)
         try:
             await self._watcher.start(instance, Kind.SOCKET)
         except BusError as error:
@@ -276,7 +289,7 @@ class SystemdRuntime:
         # The last start of all was called off when the socket failed, and says nothing.
         ended = self._last_end.get(instance)
         if ended is None or ended is before:
-            self._refuse_masked(instance)
+            self._refuse(instance)
             return Death(DeathCause.RESOURCES, detail="its unit could not be set up")
         words = await self._ends.words(instance, ended.invocation)
         how = UnitResult(ended.result, ended.code, ended.status)
