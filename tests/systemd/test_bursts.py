@@ -89,8 +89,8 @@ class Injected:
         crashes = sum(n for name, n in self.ends.items() if causes(name)[0] != "success")
         counted = {event.invocation for event in told if shape(event)[0] != "success"}
         record(f"{kind}_starts", self.ends.total())
-        record("crashes_not_counted", crashes - len(counted))
-        record("descriptors_more", after[0] - self.before[0])
+        record(f"{kind}_crashes_not_counted", crashes - len(counted))
+        record(f"{kind}_descriptors_more", after[0] - self.before[0])
         assert set(self.own.ends().values()) == {1}
         assert Counter(event.instance for event in told) == self.ends
         assert [event for event in told if shape(event) != causes(event.instance)] == []
