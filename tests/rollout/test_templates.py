@@ -28,7 +28,7 @@ SPEC = ServerSpec.model_validate(
 # What each is rendered with; a template that is not here fails the test below.
 VALUES = {
     "50-mcp-bridge.conf.j2": render.context(SPEC, Command(SPEC.command), FACTS),
-    "50-listen.conf.j2": {"listen": {"address": "::1", "port": 8770}},
+    "listen.conf.j2": {"address": "192.0.2.7:8770", "loopback": False},
     "environment.j2": {"variables": {"PIP_INDEX_URL": "https://a:b@mirror/'<&>", "EMPTY": ""}},
     "host.toml.j2": {
         "tables": {

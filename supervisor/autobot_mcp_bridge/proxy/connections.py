@@ -17,6 +17,8 @@ MAX_FIELD = 64 * 1024
 # whether it still fits. Each is held up to three times as long as it is being written (measured).
 MOST_UNSENT = 128 << 20
 LARGE = 256 * 1024
+# Who had an answer so lately, in seconds, is likely to be sending the next request already.
+LATELY = 1.0
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -44,6 +46,7 @@ class Server(web.Server):
         self._limit = limits.connections
         self._write_timeout = round(limits.write_timeout * 1000)
         self._busy: set[object] = set()
+        self._answered: dict[object, float] = {}  # when each connection had its last answer
         self._leaving = False
         self._quiet = asyncio.Event()
 
@@ -63,6 +66,8 @@ class Server(web.Server):
             return response
         finally:
             self._busy.discard(connection)
+            if connection.transport is not None:  # not lost meanwhile
+                self._answered[connection] = self._loop.time()
             if self._leaving and not self._busy:
                 self._quiet.set()
 
@@ -70,17 +75,31 @@ class Server(web.Server):
         """Say `Connection: close` with each answer, and wait until no request is open.
 
         Args:
-            notice: seconds for those who send one request after the other to hear of it: whoever
-                is just sending cannot know of a connection that is closed without a word.
-            patience: seconds at most after that.
+            notice: seconds at most for those who send one request after the other to hear of it:
+                whoever is just sending cannot know of a connection that is closed without a word.
+            patience: seconds at most after that for open requests.
         """
         self._leaving = True
-        await asyncio.sleep(notice)
+        since = self._loop.time() - LATELY
+        active = {connection for connection, at in self._answered.items() if at > since}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(notice):
+                await self._until(lambda: active.isdisjoint(self._answered))
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                while self._busy:
-                    self._quiet.clear()
-                    await self._quiet.wait()
+                await self._until(lambda: not self._busy)
+
+    async def _until(self, quiet: Callable[[], bool]) -> None:
+        while not quiet():
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        super().connection_lost(handler, exc)
+        self._answered.pop(handler, None)
+        self._quiet.set()
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

@@ -25,9 +25,9 @@ from autobot_mcp_bridge.proxy.replies import not_allowed
 # How long open requests may go on at shutdown once the servers have been told to end.
 SHUTDOWN = 5.0
 BACKLOG = 1024
-# A restart: connections that are in use hear of it within the first, open calls get the second,
-# which together with SHUTDOWN lies below TimeoutStopSec= of mcp-bridge-proxy.service.
-NOTICE = 0.3
+# A restart: connections that are in use get the first to hear of it, open calls the second, which
+# together with SHUTDOWN lie below TimeoutStopSec= of mcp-bridge-proxy.service.
+NOTICE = 1.5
 PATIENCE = 10.0
 
 
