@@ -59,8 +59,13 @@ class Addresses:
             found[unit] = text
         return found
 
-    def change(self, wanted: Mapping[str, str]) -> bool:
-        """Put drop-ins in force; whether any differed, and the proxy was restarted.
+    def differing(self, wanted: Mapping[str, str]) -> list[str]:
+        """The socket units whose drop-ins are not these."""
+        before = self.existing()
+        return [unit for unit, text in wanted.items() if text != before[unit]]
+
+    def change(self, changed: Mapping[str, str]) -> bool:
+        """Put drop-ins in force; whether there are any, and the proxy was restarted.
 
         A socket's restart is the proxy's own, too: it ends neither servers nor sessions.
 
@@ -68,7 +73,6 @@ class Addresses:
             SystemctlError: an address cannot be listened on; the one before is in force again.
         """
         before = self.existing()
-        changed = {unit: text for unit, text in wanted.items() if text != before[unit]}
         if not changed:
             return False
         try:

@@ -1,12 +1,13 @@
 """Putting the wanted configuration to use with systemd: root's part.
 
-Each step leaves a state that the next run completes: drop-ins are replaced at once, accepted.json
-last, and what goes is taken out of accepted.json before its units go.
+Each step leaves a state that the next run completes: what is to change is written down first
+(unfinished.py), drop-ins are replaced at once, accepted.json last, and what goes is taken out of
+accepted.json before its units go.
 """
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, rights, static
+from autobot_mcp_bridge.units import limits, rights, static, unfinished
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -34,6 +35,7 @@ from autobot_mcp_bridge.units.resolve import resolve
 from autobot_mcp_bridge.units.specs import PackageSpec
 from autobot_mcp_bridge.units.store import Store
 from autobot_mcp_bridge.units.systemctl import daemon_reload, systemctl
+from autobot_mcp_bridge.units.unfinished import Unfinished
 
 UNITS = Path("/etc/systemd/system")
 # A path unit loses a change that is made while its service runs, so the files are read until they
@@ -141,44 +143,66 @@ class Applier:
         return found
 
     def _carry_out(self, wanted: Plan) -> None:
-        path = self.places.accepted
-        before = accepted.read(path)
+        before = accepted.read(self.places.accepted)
+        left = unfinished.left(self.places.state_dir)
+        todo = (left or Unfinished()) | self._begun(wanted, before)
+        has_units = wanted.has_units or left is not None
+        if has_units or todo != Unfinished():
+            unfinished.begin(self.places.state_dir, todo)
         if wanted.removed:
-            accepted.write(path, before.without(wanted.removed))
+            accepted.write(self.places.accepted, before.without(wanted.removed))
             self.say(f"removing {_count(len(wanted.removed), 'server')}")
             self._removal.stop(wanted.removed)
         # One that is only disabled keeps its tokens and files.
         gone = {*wanted.removed, *before.instances} - wanted.accepted.instances
         self._removal.forget(gone, purge=self.purge)
         self._removal.unlink(wanted.removed)
-        there = self.existing() if wanted.changed else {}
+        added = todo.added & wanted.texts.keys()
+        there = self.existing() if todo.changed else {}
         for instance in (*wanted.added, *wanted.changed):
             self._write(instance, wanted.texts[instance])
-        if wanted.added:
-            systemctl("enable", map(socket_of, wanted.added), "--no-reload")
-        if wanted.has_units:
+        systemctl("enable", map(socket_of, added), "--no-reload")
+        if has_units:
             self.say(f"systemd reads {_count(len(wanted.texts), 'unit')} again")
             daemon_reload()
-        limits.change(
-            {
-                service_of(name): wanted.texts[name]
-                for name in wanted.changed
-                if limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])
-            }
+        self._limit(todo.changed & wanted.texts.keys(), there, wanted)
+        if added:
+            self.say(f"starting {_count(len(added), 'socket')}")
+            systemctl("start", map(socket_of, added))
+        if accepted.read(self.places.accepted) != wanted.accepted:
+            accepted.write(self.places.accepted, wanted.accepted)
+        moved = self.addresses.change(
+            {unit: text for unit, text in wanted.ports.items() if unit in todo.ports}
         )
-        if wanted.added:
-            self.say(f"starting {_count(len(wanted.added), 'socket')}")
-            systemctl("start", map(socket_of, wanted.added))
-        if accepted.read(path) != wanted.accepted:
-            accepted.write(path, wanted.accepted)
-        moved = self.addresses.change(wanted.ports)
-        if not moved and _of_proxy(before.host) != _of_proxy(wanted.accepted.host):
+        if not moved and todo.proxy:
             self.say("restarting the proxy, whose settings have changed; its servers stay")
             systemctl("try-restart", [static.PROXY])
+        unfinished.end(self.places.state_dir)
         if wanted.missing:
             self.say(f"{_count(len(wanted.missing), 'package')} to be installed")
             passed = wanted.accepted.host.environment.pass_
             self._fetches()[1].start(wanted.missing, passed, wanted.accepted.digest)
+
+    def _begun(self, wanted: Plan, before: accepted.Accepted) -> Unfinished:
+        """What this run is to change."""
+        return Unfinished(
+            frozenset(wanted.added),
+            frozenset(wanted.changed),
+            frozenset(self.addresses.differing(wanted.ports)),
+            _of_proxy(before.host) != _of_proxy(wanted.accepted.host),
+        )
+
+    def _limit(self, changed: Iterable[str], there: Mapping[str, str], wanted: Plan) -> None:
+        """Change limits of what runs: those that differ, and all of what another run had begun."""
+        mine = {*wanted.changed}
+        limits.change(
+            {
+                service_of(name): wanted.texts[name]
+                for name in changed
+                if name not in mine
+                or limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])
+            }
+        )
 
     def _fetches(self) -> tuple[Store, Fetches]:
         store = Store(self.places.packages)
