@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from autobot_mcp_bridge.config import accepted
 path = Path("/var/lib/mcp-bridge/accepted.json")
-accepted.write(path, accepted.read(path).without(sys.argv[1:]))
+accepted.write(path, accepted.read(path).without(sys.argv[1:], accepted.Accepted()))
 """
 
 

@@ -120,7 +120,7 @@ async def test_disable_and_mask_outlive_apply_and_reboot(product, files):
     async with product.modern("acme.other", token) as masked:
         assert await outcome(masked) == "masked"
     shown = json.loads(await run(product, "mcp-bridge", "list", "--json"))["servers"]
-    states = {row["instance"]: row["state"] for row in shown}
+    states = {row["name"]: row["state"] for row in shown}
     assert (states["acme.other"], states["files"]) == ("masked", "stopped")
     async with product.modern("kept") as kept:
         assert await answers(kept)

@@ -51,11 +51,21 @@ class Accepted:
         """Of every server, disabled ones too."""
         return {server.spec.instance for server in self.servers}
 
-    def without(self, instances: Iterable[str]) -> "Accepted":
-        gone = set(instances)
-        kept = tuple(server for server in self.servers if server.spec.instance not in gone)
+    def without(self, instances: Iterable[str], wanted: "Accepted") -> "Accepted":
+        """What is in force while the units of some servers go.
+
+        Args:
+            instances: those servers.
+            wanted: what comes then; a server that it still has, disabled, keeps its tokens.
+        """
+        instead = {server.spec.instance: server for server in wanted.servers}
+        gone = dict.fromkeys(instances)
+        found = (
+            instead.get(server.spec.instance) if server.spec.instance in gone else server
+            for server in self.servers
+        )
         # Another digest than any that was ever read: it is in force for moments only.
-        return Accepted(self.host, kept, f"{self.digest}-")
+        return Accepted(self.host, tuple(filter(None, found)), f"{self.digest}-")
 
 
 def write(path: Path, accepted: Accepted) -> None:

@@ -150,7 +150,7 @@ class Applier:
         if has_units or todo != Unfinished():
             unfinished.begin(self.places.state_dir, todo)
         if wanted.removed:
-            accepted.write(self.places.accepted, before.without(wanted.removed))
+            accepted.write(self.places.accepted, before.without(wanted.removed, wanted.accepted))
             self.say(f"removing {_count(len(wanted.removed), 'server')}")
             self._removal.stop(wanted.removed)
         # One that is only disabled keeps its tokens and files.

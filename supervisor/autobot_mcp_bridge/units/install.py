@@ -87,7 +87,7 @@ class Installer:
         sockets = units.intersection(static.SOCKETS)
         if not first and (renewed or sockets or static.PROXY in units):
             # A socket's restart is the proxy's own, too; a new socket's start frees its port first.
-            self.say(f"restarting {', '.join(sorted(sockets) or [static.PROXY])}")
+            self.say(" and ".join(("restarting the proxy", *sorted(sockets))))
             systemctl("restart", sockets.intersection(new))
             systemctl("try-restart", sockets.difference(new))
             systemctl("try-restart", () if sockets else [static.PROXY])

@@ -56,7 +56,7 @@ def run_tool(*command: str) -> str:
 
 
 def _run(words: list[str], timeout: float = TIMEOUT) -> None:
-    command = ("systemctl", "--no-ask-password", "--quiet", *words)
+    command = ("systemctl", "--no-ask-password", *words)
     _call(command, f"systemctl {words[0]}", timeout)
 
 

@@ -47,6 +47,21 @@ def test_what_is_written_is_read_back(tmp_path_factory, servers, port):
     assert accepted.read(path) == wanted
 
 
+def test_while_units_go_a_removed_server_is_gone_and_a_disabled_one_is_disabled():
+    def servers(**enabled):
+        made = [
+            {"name": name, "command": ["/bin/cat"], "enabled": on} for name, on in enabled.items()
+        ]
+        return tuple(AcceptedServer(ServerSpec.model_validate(server)) for server in made)
+
+    before = Accepted(servers=servers(stays=True, goes=True, rests=True))
+    wanted = Accepted(servers=servers(stays=True, rests=False, comes=True))
+
+    meanwhile = before.without(["goes", "rests"], wanted)
+
+    assert meanwhile.servers == servers(stays=True, rests=False)
+
+
 @pytest.mark.parametrize("text", [None, b""])
 def test_without_content_nothing_is_accepted(tmp_path, text):
     if text is not None:
