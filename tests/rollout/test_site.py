@@ -28,6 +28,8 @@ class Hosts:
     def __init__(self, rollout: Rollout) -> None:
         self.rollout = rollout
         self.containers = rollout.up()
+        # The first login of all leaves its marks: sudo's, and the message of the day.
+        rollout.run("remove.yml").checked()
         self.bare = self.listings()
         self.check = self.site("--check", "--diff")
         self.checked = self.listings()
