@@ -76,6 +76,20 @@ async def test_a_port_that_is_taken_is_refused_and_the_one_before_stays(product)
         assert await client.text("echo", text="still") == "still"
 
 
+async def test_our_own_port_can_be_widened_to_every_address_and_narrowed_again(product):
+    token = product.token("moves")
+    wide = '[listen]\naddress = "0.0.0.0"\nbeyond_loopback = true\n'
+    product.write("/etc/mcp-bridge/host.toml", wide)
+    await listens(product, "0.0.0.0:8765")
+    async with product.session("moves", token) as client:
+        assert await client.text("echo", text="wide") == "wide"
+
+        product.write("/etc/mcp-bridge/host.toml", "")
+        await listens(product, "127.0.0.1:8765")
+        await client.drop()
+        assert await client.text("echo", text="narrow") == "narrow"
+
+
 async def test_a_changed_setting_of_the_host_counts_at_once_and_ends_no_session(product):
     async with product.session("moves") as client:
         assert (await client.send(client.call_of("echo", {"text": "a"}))).status == 200

@@ -3,7 +3,7 @@
 import ipaddress
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Addresses:
         found = {}
         for unit, where in _listeners(host):
             address, default = _address(where), type(where)()
-            if (address, where.port) not in ours and _is_taken(address, where.port):
+            if (address, where.port) not in ours and _is_taken(address, where.port, ours):
                 place = f"host.toml: {static.PORTS[unit]}.port: {where.port}"
                 raise DataError(f"{place}: another program listens on {_shown(where)} already")
             same = (address, where.port) == (_address(default), default.port)
@@ -114,11 +114,12 @@ def _shown(where: Listen | Operator) -> str:
     return f"[{address}]:{where.port}" if address.version == 6 else f"{address}:{where.port}"
 
 
-def _is_taken(wanted: Ip, port: int) -> bool:
-    """Whether something listens there, or on every address at that port."""
+def _is_taken(wanted: Ip, port: int, ours: Container[tuple[Ip, int]]) -> bool:
+    """Whether something else listens there, or on every address at that port."""
     return any(
         at == port and (address == wanted or address.is_unspecified or wanted.is_unspecified)
         for address, at in _listened()
+        if (address, at) not in ours
     )
 
 
