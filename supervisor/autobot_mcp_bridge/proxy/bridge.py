@@ -201,7 +201,9 @@ class Bridge:
         self.routes = routes
         self.loaded += 1
         for served in gone:
-            log.info("%s: removed from the configuration", served.spec.instance)
+            name = served.spec.instance
+            said = {"MCP_INSTANCE": name}
+            log.info("%s: removed from the configuration", name, extra=said)
             served.shared.sessions.end_where(lambda _session: True)
             served.instance.retire()
         enabled = [served.spec.instance for served in routes.values() if served.spec.enabled]
@@ -253,7 +255,8 @@ class Bridge:
                     await served.instance.run()
                     return
                 except Exception:
-                    log.exception("%s: fault in its task", served.spec.instance)
+                    name = served.spec.instance
+                    log.exception("%s: fault in its task", name, extra={"MCP_INSTANCE": name})
                     await asyncio.sleep(FAULT_PAUSE)
         finally:
             self._tasks.pop(served, None)

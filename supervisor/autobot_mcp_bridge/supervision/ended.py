@@ -77,7 +77,12 @@ async def last_words(
             break
         await asyncio.sleep(PAUSE)
     if wrong:
-        log.warning("the last words of %s are of no use: %s", instance, wrong)
+        log.warning(
+            "the last words of %s are of no use: %s",
+            instance,
+            wrong,
+            extra={"MCP_INSTANCE": instance},
+        )
     return None
 
 

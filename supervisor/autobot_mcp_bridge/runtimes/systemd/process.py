@@ -97,7 +97,8 @@ class UnitProcess:
                 # Of this invocation only: whatever runs by then is not ours to stop.
                 await self._watcher.stop(self._instance, self.invocation)
             except BusError as error:
-                log.warning("%s: its unit cannot be stopped: %s", self._instance, error)
+                said = {"MCP_INSTANCE": self._instance}
+                log.warning("%s: its unit cannot be stopped: %s", self._instance, error, extra=said)
         try:
             async with asyncio.timeout(STOP_WITHIN):
                 death = await self.ended()

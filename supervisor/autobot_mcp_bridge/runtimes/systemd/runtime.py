@@ -143,7 +143,7 @@ class SystemdRuntime:
         process = UnitProcess(
             left.handed, spec.instance, self._watcher, self._ends, redact, self._kept, left.view
         )
-        log.info("%s: its unit goes on, pid %d", spec.instance, process.pid)
+        _say(spec.instance, f"its unit goes on, pid {process.pid}")
         return Adopted(
             process, hello, left.rest, left.torn, self._first_number, current=left.view == view
         )
@@ -307,7 +307,7 @@ class SystemdRuntime:
                 )
                 self._newest[instance] = invocation
                 if foreign:
-                    log.info("%s: its unit was started by hand", instance)
+                    _say(instance, "its unit was started by hand")
                     self._tell(instance, News.STARTED)
             case Ended(instance):
                 self._last_end[instance] = event
@@ -315,7 +315,7 @@ class SystemdRuntime:
             case OperatorStop(instance, kind):
                 if kind is Kind.SOCKET:
                     self._stopped_sockets.add(instance)
-                log.info("%s: its unit was stopped by the operator", instance)
+                _say(instance, "its unit was stopped by the operator")
                 self._tell(instance, News.STOPPED)
             case Changed(instance, Kind.SOCKET, state):
                 self._socket(instance, state)
@@ -342,7 +342,7 @@ class SystemdRuntime:
         if state.invocation in {self._newest.get(instance), *self._kept.known(instance)}:
             return
         self._newest[instance] = state.invocation
-        log.info("%s: its unit was started by hand", instance)
+        _say(instance, "its unit was started by hand")
         self._tell(instance, News.STARTED)
 
     def _socket(self, instance: str, state: UnitState) -> None:
@@ -353,6 +353,10 @@ class SystemdRuntime:
         if instance in self._silent:
             self._silent.discard(instance)
             self._tell(instance, News.LISTENING)
+
+
+def _say(instance: str, what: str) -> None:
+    log.info("%s: %s", instance, what, extra={"MCP_INSTANCE": instance})
 
 
 def _listens(state: UnitState | None) -> bool:
