@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autobot_mcp_bridge.units.fetch import Request
 from autobot_mcp_bridge.units.installer import install_package, upgrade_package
-from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.job import InstallError, Job, without_log
 from autobot_mcp_bridge.units.node import WHEEL, has_host_node
 from autobot_mcp_bridge.units.specs import Kind
 from autobot_mcp_bridge.units.store import MARKER, Store
@@ -46,7 +46,7 @@ def main(root: str) -> int:
         else:
             installed = install_package(spec, store, job)
     except (InstallError, OSError) as error:
-        return _end(store, str(error), 1)
+        return _end(store, without_log(str(error)), 1)  # root clears the store away
     print(f"installed {spec.label}, version {installed.version}", flush=True)
     return 0
 

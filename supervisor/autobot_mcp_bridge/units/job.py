@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -120,6 +121,11 @@ class Job:
             text = log.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return f": {' | '.join(lines[-LAST_LINES:])} (log: {self.log})"
+
+
+def without_log(text: str) -> str:
+    """The message of an InstallError whose log is gone when anybody reads it."""
+    return re.sub(r" \(log: [^)]*\)", "", text)
 
 
 def _ending(process: subprocess.Popen[bytes]) -> str:

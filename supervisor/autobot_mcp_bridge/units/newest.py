@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autobot_mcp_bridge.units.installer import newest_versions
-from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.job import InstallError, Job, without_log
 from autobot_mcp_bridge.units.node import WHEEL, has_host_node
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec
 from autobot_mcp_bridge.units.store import Store
@@ -76,7 +76,7 @@ def ask(
                     )
                 return Newest(*newest_versions(spec, scratch, job))
             except InstallError as error:
-                return Newest(why=_without_log(str(error), name))
+                return Newest(why=without_log(str(error)))
 
         wanted = list(dict.fromkeys(specs))
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="ask") as pool:
@@ -86,8 +86,3 @@ def ask(
 def seconds_for(count: int) -> float:
     """How long `ask` may take for so many."""
     return ASK_SECONDS * (math.ceil(count / PARALLEL) + 1)
-
-
-def _without_log(text: str, scratch: str) -> str:
-    """The log is gone when anybody reads this."""
-    return re.sub(rf" \(log: {re.escape(scratch)}[^)]*\)", "", text)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from autobot_mcp_bridge.units import source
-from autobot_mcp_bridge.units.job import InstallError, Job
+from autobot_mcp_bridge.units.job import InstallError, Job, without_log
 from autobot_mcp_bridge.units.place import HOME, PROGRAM, public_parents, replace_link
 
 PYTHON = "/usr/bin/python3"
@@ -82,7 +82,7 @@ class Program:
             except InstallError as error:
                 shutil.rmtree(wanted, ignore_errors=True)
                 # The log goes with its folder: its last lines stand in the message already.
-                raise InstallError(str(error).partition(" (log: ")[0]) from None
+                raise InstallError(without_log(str(error))) from None
         (wanted / COMPLETE).touch()
 
     def _fill(self, wanted: Path, folder: Path, job: Job) -> None:
