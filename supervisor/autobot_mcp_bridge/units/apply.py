@@ -163,7 +163,7 @@ class Applier:
             self._write(instance, wanted.texts[instance])
         systemctl("enable", map(socket_of, added), "--no-reload")
         if has_units:
-            self.say(f"systemd reads {_count(len(wanted.texts), 'unit')} again")
+            self.say("systemd reads its units again")
             daemon_reload()
         self._limit(todo.changed & wanted.texts.keys(), there, wanted)
         if added:

@@ -105,8 +105,8 @@ class Installer:
 
     def _apply(self, places: Places) -> None:
         """A mistake in the configuration is no failure of the installation."""
-        if not places.servers_json.exists():
-            self.say(f"no servers yet: write {places.servers_json}, it is applied by itself")
+        if not places.servers_json.exists() and not any(places.servers_d.glob("*.json")):
+            self.say("no servers yet: `mcp-bridge add NAME -- COMMAND` makes the first")
         try:
             systemctl("start", [APPLY])
         except SystemctlError:

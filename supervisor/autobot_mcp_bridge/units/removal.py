@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from autobot_mcp_bridge.model.names import ServerId, parse_instance
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.render import DROP_IN
-from autobot_mcp_bridge.units.systemctl import systemctl
+from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
 
 # The records of ends, and for each instance a folder that tells which are its own (ended.py).
 ENDED = Path("/run/mcp-bridge/ended")
@@ -42,6 +43,9 @@ class Removal:
         gone = tuple(instances)
         systemctl("disable", map(socket_of, gone), "--no-reload")
         systemctl("stop", [*map(socket_of, gone), *map(service_of, gone)])
+        for unit in map(service_of, gone):
+            with suppress(SystemctlError):  # it is not loaded any more
+                systemctl("reset-failed", [unit])
 
     def forget(self, instances: Iterable[str], *, purge: bool) -> None:
         """Remove what is for these, but for their drop-ins.
