@@ -1,9 +1,10 @@
 """`mcp-bridge add NAME -- CMD…`: one more server, with its first token."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, server_of
+from autobot_mcp_bridge.cli.common import Subparsers, exists, note, places_of, server_of
 from autobot_mcp_bridge.config import edit
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.tokens import TokenStore
@@ -16,7 +17,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "add",
         help="add a server",
         usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]",
-        epilog="Example: mcp-bridge add files -- npx -y @modelcontextprotocol/server-filesystem /srv",
+        epilog="Example: mcp-bridge add files --read /srv -- npx -y "
+        "@modelcontextprotocol/server-filesystem /srv",
     )
     parser.set_defaults(takes_rest=True)
     parser.add_argument("name", metavar="NAME", help="NAME, TENANT.NAME or TENANT.PROJECT.NAME")
@@ -28,6 +30,14 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--tool-allow", action="append", default=[], metavar="GLOB", help="a tool that may be used"
     )
+    for verb in ("read", "write"):
+        parser.add_argument(
+            f"--{verb}",
+            action="append",
+            default=[],
+            metavar="PATH",
+            help=f"what it may {verb}, with all below; nothing else of the host is visible to it",
+        )
     parser.add_argument("--cwd", metavar="DIR", help="working directory (default: its own)")
     parser.add_argument("--warm", action="store_true", help="start it without waiting for a call")
 
@@ -45,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     token, _ = store.new(server.instance, "made by add")
     header = write_header(places, server, token)
     note(f"{edited.file} is written")
+    for path in _invisible(args):
+        note(f"{path} is not visible to it in the sandbox; paths.read or paths.write makes it so")
     print(f"path    {server.path}")
     print(f"token   {token}")
     print(f"header  {header}")
@@ -62,6 +74,13 @@ def _server(args: argparse.Namespace) -> ServerId:
         raise UsageError(str(error)) from error
 
 
+def _invisible(args: argparse.Namespace) -> list[str]:
+    """Paths of this host among the command's arguments that the sandbox will not show."""
+    given = [*args.read, *args.write]
+    words = [word for word in args.rest[1:] if word.startswith("/") and exists(Path(word))]
+    return [word for word in words if not any(Path(word).is_relative_to(path) for path in given)]
+
+
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     settings: dict[str, Any] = {"command": args.rest}
     if args.env:
@@ -71,6 +90,9 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         settings["env"] = {key: value for key, _, value in pairs}
     if args.tool_allow:
         settings["tools"] = {"allow": args.tool_allow}
+    paths = {verb: found for verb in ("read", "write") if (found := getattr(args, verb))}
+    if paths:
+        settings["paths"] = paths
     if args.cwd:
         settings["cwd"] = args.cwd
     if args.warm:

@@ -1,14 +1,20 @@
 """`mcp-bridge check`: every mistake at once, and nothing started."""
 
 import argparse
+import os
 from collections.abc import Iterator
 
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, printable
+from autobot_mcp_bridge.config import refused
 from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
+from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
+from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.live import weaker
+from autobot_mcp_bridge.units.systemctl import has_systemd
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,7 +28,10 @@ def run(args: argparse.Namespace) -> int:
         raise MissingError(f"{places.config_dir}: no such directory")
     loaded = load(places)
     problems = (*loaded.problems, *TokenStore(places.tokens_d).scan().problems)
-    notes = [*_unkept(loaded), *_weaker(loaded)]
+    has_units = places.accepted.exists() and has_systemd()
+    if has_units and not problems and os.geteuid() == 0:
+        problems = _refusals(places)
+    notes = [*(() if has_units else _unkept(loaded)), *_weaker(loaded)]
     if args.json:
         print_json(
             {
@@ -46,6 +55,15 @@ def run(args: argparse.Namespace) -> int:
     disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
     print(f"{places.config_dir}: {right} {are} right{disabled}")
     return 0
+
+
+def _refusals(places: Places) -> tuple[Problem, ...]:
+    """What apply would refuse: it looks at the host, too, such as for a path that is not there."""
+    try:
+        Applier(places, say=lambda _line: None).plan()
+    except DataError as error:
+        return tuple(map(refused.problem, str(error).splitlines()))
+    return ()
 
 
 def _weaker(loaded: Loaded) -> Iterator[str]:

@@ -15,6 +15,7 @@ from autobot_mcp_bridge.model.names import ServerId, parse_instance
 
 Subparsers = Any  # argparse keeps the name of its class private
 _MAX_ENDPOINT_BYTES = 65536
+_LEAST_SHOWN = 20  # characters of a last column, however narrow the terminal
 
 
 class Parser(argparse.ArgumentParser):
@@ -147,13 +148,22 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell."""
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, columns: int | None = None
+) -> None:
+    """Columns as wide as their widest cell; the last one is cut where a line exceeds `columns`."""
     table = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+        print(_cut("  ".join(cells).rstrip(), columns, sum(widths[:-1]) + 2 * len(widths) - 2))
+
+
+def _cut(line: str, columns: int | None, last: int) -> str:
+    """The line in so many columns, but for what stands before the last one, which begins there."""
+    if columns is None or len(line) <= columns:
+        return line
+    return line[: max(columns, last + _LEAST_SHOWN) - 1].rstrip() + "…"
 
 
 def exists(path: Path) -> bool:

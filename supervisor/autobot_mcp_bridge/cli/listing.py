@@ -1,6 +1,8 @@
 """`mcp-bridge list`: the configured servers, and what the running proxy knows of them."""
 
 import argparse
+import shutil
+import sys
 from typing import Any
 
 from autobot_mcp_bridge.cli import control
@@ -14,6 +16,7 @@ from autobot_mcp_bridge.model.states import State
 
 _HEAD = ("NAME", "STATE", "PID", "SESSIONS", "CRASHES", "PATH", "DETAIL")
 NOT_RUNNING = "-"  # the state where no proxy runs
+PENDING = "pending"  # it stands in the files, and the proxy does not know it yet
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -24,35 +27,40 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     places = places_of(args)
     loaded = load(places)
-    live = _live(places)
-    rows = [_row(spec, (live or {}).pop(spec.instance, {})) for spec in loaded.servers]
+    found = _status(places)
+    live = {row["instance"]: row for row in (found or {}).get("servers", ())}
+    absent = NOT_RUNNING if found is None else PENDING
+    rows = [_row(spec, live.pop(spec.instance, {}), absent) for spec in loaded.servers]
     # What the proxy still serves although the files no longer say so (a broken file, a removal).
-    rows += [_from_proxy(found) for found in (live or {}).values()]
+    rows += [_from_proxy(served) for served in live.values()]
+    told = {str(problem) for problem in loaded.problems}
+    # What only apply can know, such as a path that is not there.
+    refused = [text for text in (found or {}).get("problems", ()) if text not in told]
     if args.json:
         problems = [problem.as_data() for problem in loaded.problems]
-        print_json({"running": live is not None, "servers": rows, "problems": problems})
+        document = {"running": found is not None, "servers": rows, "problems": problems}
+        print_json({**document, "refused": refused})
     else:
-        print_table(_HEAD, [[_cell(row[key.lower()]) for key in _HEAD] for row in rows])
-        if live is None:
+        print_table(_HEAD, map(_cells, rows), columns=_room())
+        if found is None:
             note("no proxy runs")
         if loaded.problems:
             note(f"the configuration has mistakes:\n{show(loaded.problems)}")
+        elif refused:
+            note("\n".join(("the configuration is not in force:", *refused)))
     return DataError.exit_code if loaded.problems else 0
 
 
-def _live(places: Places) -> dict[str, dict[str, Any]] | None:
+def _status(places: Places) -> dict[str, Any] | None:
     try:
-        found = control.status(places)
+        return control.status(places)
     except DeniedError as error:
         note(str(error))
         return None
-    if found is None:
-        return None
-    return {row["instance"]: row for row in found.get("servers", ())}
 
 
-def _row(spec: ServerSpec, live: dict[str, Any]) -> dict[str, Any]:
-    configured = NOT_RUNNING if spec.enabled else State.DISABLED.value
+def _row(spec: ServerSpec, live: dict[str, Any], absent: str) -> dict[str, Any]:
+    configured = absent if spec.enabled else State.DISABLED.value
     return {
         "name": spec.instance,
         "state": live.get("state", configured),
@@ -69,5 +77,12 @@ def _from_proxy(live: dict[str, Any]) -> dict[str, Any]:
     return {**row, "name": live["instance"], "detail": live.get("detail") or ""}
 
 
-def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
+def _cells(row: dict[str, Any]) -> list[str]:
+    # How one that is ready ended before is told by `status`.
+    shown = {**row, "detail": ""} if row["state"] == State.READY else row
+    return ["-" if shown[key.lower()] is None else str(shown[key.lower()]) for key in _HEAD]
+
+
+def _room() -> int | None:
+    """The width of the table for people; `status` has the whole sentence."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -48,7 +48,9 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
     instance, death = row["instance"], row["last_death"] or {}
     lines = [("server", instance), ("path", row["path"]), ("state", row["state"])]
     if row["detail"]:
-        lines.append(("because", row["detail"]))
+        # Of one that serves again it is only history.
+        name = "last end" if row["state"] == State.READY else "because"
+        lines.append((name, row["detail"]))
     if runtime == "systemd":
         lines.append(("unit", service_of(instance)))
     if row["pid"] is not None:

@@ -60,6 +60,8 @@ addresses, but for a resolver at 127.0.0.53) and may execute what lies in its ca
 HOST = """
 An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
 Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
+With systemd the values of `environment.pass` stand in `/etc/mcp-bridge/environment`, `NAME=VALUE` a line;
+without, installs have the environment in which the proxy was started.
 """
 _HEAD = ("| key | type | default | description |", "|---|---|---|---|")
 

@@ -23,8 +23,13 @@ def write(path: Path, text: str) -> None:
 def read(path: Path) -> tuple[Problem, ...]:
     """The mistakes that keep the files from being in force."""
     lines = _content(path).decode("utf-8", "replace").splitlines()
-    parts = (line.partition(": ") for line in lines if line)
-    return tuple(Problem(file, "", "", clause) for file, _, clause in parts)
+    return tuple(problem(line) for line in lines if line)
+
+
+def problem(line: str) -> Problem:
+    """One line of what apply says."""
+    file, _, clause = line.partition(": ")
+    return Problem(file, "", "", clause)
 
 
 def _content(path: Path) -> bytes:

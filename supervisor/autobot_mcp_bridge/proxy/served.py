@@ -160,5 +160,6 @@ def state_of(served: Served) -> tuple[State, str]:
         return instance.state, detail
     refusal = served.refusal()
     if refusal is not None:
-        return _REFUSED.get(refusal.cause, State.INSTALLING), str(refusal)
+        why = str(refusal).removeprefix(f"{served.spec.instance}: ")
+        return _REFUSED.get(refusal.cause, State.INSTALLING), why
     return State.SLEEPING, detail

@@ -93,6 +93,22 @@ def test_an_added_server_has_a_token_that_is_printed_once_and_in_its_header_file
     assert (spec.env, spec.tools.allow, spec.warm) == ({"A": "b=c"}, ("read_*",), True)
 
 
+def test_a_path_in_the_command_is_visible_only_if_it_is_given_and_add_says_so(
+    places, run, tmp_path
+):
+    command = ("--", "/bin/cat", str(tmp_path / "kept"), "/no/such/path")
+    (tmp_path / "kept").touch()
+
+    _, _, err = run("add", "blind", *command)
+    assert f"{tmp_path}/kept is not visible" in err
+    assert "/no/such/path" not in err
+
+    _, _, err = run("add", "seeing", "--read", str(tmp_path), "--write", "/srv", *command)
+    assert "not visible" not in err
+    (server,) = json.loads((places.servers_d / "seeing.json").read_text())["servers"]
+    assert server["paths"] == {"read": [str(tmp_path)], "write": ["/srv"]}
+
+
 def test_tenant_and_project_may_be_options(places, run):
     assert run("add", "files", "--tenant", "acme", "--project", "web", "--", "x")[0] == 0
 
@@ -200,6 +216,15 @@ def test_a_table_is_aligned(capsys):
     print_table(["A", "LONG"], [["long cell", "x"], ["y", "z"]])
 
     assert capsys.readouterr().out == "A          LONG\nlong cell  x\ny          z\n"
+
+
+def test_only_the_last_column_is_cut_to_the_width_and_never_to_nothing(capsys):
+    print_table(["A", "TEXT"], [["12345678", "x" * 40]], columns=20)
+    print_table(["A", "TEXT"], [["12345678", "x" * 40]], columns=40)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == f"12345678  {'x' * 19}…"
+    assert lines[3] == f"12345678  {'x' * 29}…"
 
 
 def test_the_schema_and_its_page_are_printed(run):
