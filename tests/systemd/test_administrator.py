@@ -54,6 +54,44 @@ async def test_a_stop_holds_while_clients_keep_calling_and_a_start_ends_it(produ
 
     await run(product, "systemctl", "start", "mcp-bridge@files")
     await eventually(lambda: answers(files), within=10)
+    said = set(product.logs("MCP_INSTANCE=files", "SYSLOG_IDENTIFIER=mcp-bridge-proxy"))
+    hand = {"files: its unit was stopped by the operator", "files: its unit was started by hand"}
+    assert hand <= said
+
+
+async def test_what_apply_refuses_is_told_by_check_and_by_list(product, files):
+    away = {"read": ["/srv/no-such-folder"]}
+    product.write_servers(echo("files"), echo("other", tenant="acme"), echo("new", paths=away))
+    await reaches(product.container, "mcp-bridge-apply.service", ExecMainStatus="65")
+    checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
+    assert (checked.status, "/srv/no-such-folder" in checked.out) == (65, True)
+    reloaded = await asyncio.to_thread(product.container.run, "mcp-bridge", "reload")
+    assert reloaded.status == 65
+    listed = json.loads(await asyncio.to_thread(product.cli, "list", "--json"))
+    assert "/srv/no-such-folder" in listed["refused"][0]
+    assert {row["name"]: row["state"] for row in listed["servers"]}["new"] == "pending"
+
+    await product.serve(echo("files"), echo("other", tenant="acme"))
+    checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
+    assert (checked.status, checked.err) == (0, "")
+    assert json.loads(await asyncio.to_thread(product.cli, "list", "--json"))["refused"] == []
+
+
+async def test_a_removed_server_that_had_failed_leaves_no_failed_unit(product, files):
+    await files.text("pid")
+    unit = "autobot-mcp-bridge@files.service"
+    await run(product, "systemctl", "kill", "--signal=SEGV", unit)
+    await reaches(product.container, unit, ActiveState="failed")
+    await product.serve(echo("other", tenant="acme"))
+    words = (
+        "systemctl",
+        "list-units",
+        "--failed",
+        "--plain",
+        "--no-legend",
+        "autobot-mcp-bridge@*",
+    )
+    assert await run(product, *words) == ""
 
 
 async def answers(client):

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
     duration,
+    known_server,
     note,
     places_of,
     print_json,
@@ -20,11 +22,12 @@ from autobot_mcp_bridge.cli.common import (
     server_of,
 )
 from autobot_mcp_bridge.cli.exchange import call_tool
-from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.config.errors import DeniedError, MissingError, UnavailableError
 from autobot_mcp_bridge.config.headers import header_file, read_token
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.errors import Cause, UsageError
 from autobot_mcp_bridge.model.names import ServerId
+from autobot_mcp_bridge.model.states import State
 
 ENV_TOKEN = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the variable's name
 DEFAULT_SECONDS = 120.0  # twice the default of timeouts.call, and a start before it
@@ -57,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--timeout: allowed is more than 0")
     places = places_of(args)
     url = _proxy_url(places).rstrip("/") + server.path
-    answer = _patiently(url, _token(args, places, server), args, arguments)
+    token = _token(args, places, server)
+    answer = _patiently(url, token, args, arguments, lambda: _installs(places, server))
     if args.json:
         print_json(answer)
     return _shown(answer, quiet=args.json)
@@ -75,9 +79,13 @@ def _proxy_url(places: Places) -> str:
 
 
 def _patiently(
-    url: str, token: str, args: argparse.Namespace, arguments: dict[str, Any]
+    url: str,
+    token: str,
+    args: argparse.Namespace,
+    arguments: dict[str, Any],
+    installs: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Call, again while the server's package is being installed, within --timeout altogether."""
+    """Call, again once the server's package is installed, within --timeout altogether."""
     by = time.monotonic() + args.timeout
     told = False
     while True:
@@ -89,6 +97,21 @@ def _patiently(
             note(f"waiting: {answer['error']['message']}")
             told = True
         time.sleep(INSTALL_POLL)
+        while installs() and by - time.monotonic() > INSTALL_POLL:
+            time.sleep(INSTALL_POLL)
+
+
+def _installs(places: Places, server: ServerId) -> bool:
+    """Whether the proxy says so: a look is no call that fails, in its log and its metrics.
+
+    No, where this user may not ask it; then a call tells.
+    """
+    try:
+        found = control.status(places) or {}
+    except DeniedError:
+        return False
+    states = {row["instance"]: row["state"] for row in found.get("servers", ())}
+    return states.get(server.instance) == State.INSTALLING
 
 
 def _word(answer: dict[str, Any]) -> str | None:
@@ -121,6 +144,7 @@ def _token(args: argparse.Namespace, places: Places, server: ServerId) -> str:
     try:
         return read_token(file)
     except FileNotFoundError as error:
+        known_server(places, server)
         hint = f"`mcp-bridge token new {server} --write-header` makes it"
         raise MissingError(f"{file}: no such file; {hint}") from error
 

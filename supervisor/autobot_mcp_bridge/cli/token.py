@@ -68,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
         case "revoke":
             _revoke(args, places, server, store)
         case _:
-            _list(args, store.list(server.instance))
+            records = store.list(server.instance)
+            if not records:
+                known_server(places, server)
+            _list(args, records)
     return 0
 
 

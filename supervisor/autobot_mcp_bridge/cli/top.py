@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
             if not args.once and sys.stdout.isatty():
                 print(_CLEAR, end="")
             print_table(HEAD, map(_cells, rows))
+            sys.stdout.flush()  # a pipe would hold it back
         if args.once or args.json:
             return 0
         before = now

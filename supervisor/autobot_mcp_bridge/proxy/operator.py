@@ -41,7 +41,9 @@ def control_app(bridge: Bridge) -> web.Application:
     async def act(request: web.Request) -> web.Response:
         served = bridge.find(request.match_info["instance"])
         if served is None:
-            return web.json_response({"error": "no such server"}, status=404)
+            name = request.match_info["instance"]
+            told = f"no such server: {name}; `mcp-bridge list` shows those that there are"
+            return web.json_response({"error": told}, status=404)
         match request.match_info["verb"]:
             case "start":
                 served.instance.start()

@@ -129,11 +129,19 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert shown["memory"].endswith("M")
             assert shown["next"] == "mcp-bridge logs files"
             await session.call("crash", {"status": 7})
+            assert "because   it exited" in (await command(bridge, "status", "files"))[1]
+            assert "it exited" in (await command(bridge, "list"))[1]
+            await session.text("pid")
+            assert "last end  it exited" in (await command(bridge, "status", "files"))[1]
+            assert "it exited" not in (await command(bridge, "list"))[1]
         found = json.loads((await command(bridge, "status", "files", "--json"))[1])
         assert (found["crashes"], found["last_death"]["status"]) == (1, 7)
         assert (await command(bridge, "stop", "files"))[0] == 0
         await bridge.in_state("files", "stopped")
         assert "next      mcp-bridge start files" in (await command(bridge, "status", "files"))[1]
+        for words in (("call", "unknown", "echo"), ("token", "list", "unknown")):
+            status, _, err = await command(bridge, *words)
+            assert (status, "there is no server unknown" in err) == (66, True)
         status, _, err = await command(bridge, "status", "unknown")
         assert status == 66
         assert "mcp-bridge list" in err
