@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.job import CancelledInstallError, InstallError, Job
+from autobot_mcp_bridge.units.job import CancelledInstallError, InstallError, Job, without_log
 from support.waiting import eventually
 
 
@@ -28,6 +28,14 @@ def test_what_a_program_writes_to_stdout_is_returned(job):
 def test_a_failure_tells_status_last_lines_and_log(job):
     with pytest.raises(InstallError, match=r"status 3: .*no such package.*log: .*log"):
         shell(job, "echo 'no such package' >&2; exit 3")
+
+
+def test_a_message_can_do_without_a_log_that_is_gone_and_keeps_the_rest(job):
+    with pytest.raises(InstallError) as failed:
+        shell(job, "echo 'no such package' >&2; exit 3")
+    said = without_log(f"{failed.value}\nrun: this")
+
+    assert said == "sh exited with status 3: no such package\nrun: this"
 
 
 def test_a_program_that_is_not_there_fails_with_its_name(job, tmp_path):
