@@ -83,11 +83,17 @@ async def test_our_own_port_can_be_widened_to_every_address_and_narrowed_again(p
     await listens(product, "0.0.0.0:8765")
     async with product.session("moves", token) as client:
         assert await client.text("echo", text="wide") == "wide"
+        assert await asyncio.to_thread(calls_by_hand, product, token) == "by hand"
 
         product.write("/etc/mcp-bridge/host.toml", "")
         await listens(product, "127.0.0.1:8765")
         await client.drop()
         assert await client.text("echo", text="narrow") == "narrow"
+
+
+def calls_by_hand(product, token):
+    words = ("mcp-bridge", "call", "moves", "echo", '{"text": "by hand"}')
+    return product.container.check("env", f"MCP_BRIDGE_TOKEN={token}", *words).strip()
 
 
 async def test_a_changed_setting_of_the_host_counts_at_once_and_ends_no_session(product):

@@ -26,7 +26,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.proxy.bridge import Bridge
-from autobot_mcp_bridge.proxy.server import Listening, listening
+from autobot_mcp_bridge.proxy.server import Listening, connectable, listening
 from autobot_mcp_bridge.proxy.service import Notifier, given
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
 from autobot_mcp_bridge.supervision.journal import Journal
@@ -101,7 +101,7 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
         async with bridge, listening(bridge, settings) as where:
             announce(places, where)
             try:
-                hints.start(where.url, packages)
+                hints.start(connectable(where.url), packages)
                 await stop.wait()
                 log.info("stopping")
                 hints.stop()
@@ -157,7 +157,7 @@ def _until_signal() -> asyncio.Event:
 def announce(places: Places, where: Listening) -> None:
     """Tell people and the command line where the proxy listens."""
     document = {
-        "url": where.url,
+        "url": connectable(where.url),
         "operator_url": where.operator_url,
         "pid": os.getpid(),
         "config_dir": str(places.config_dir),

@@ -101,7 +101,8 @@ async def listening(
         for runner in runners:
             await runner.setup()
             made.push_async_callback(runner.cleanup)
-        url = bridge.url = await _listen(main, settings.listen, given.get("http"))
+        url = await _listen(main, settings.listen, given.get("http"))
+        bridge.url = connectable(url)
         operator_url = await _listen(operator, settings.operator, given.get("operator"))
         listener = given.get("control")
         if listener is None:
@@ -149,6 +150,11 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def connectable(url: str) -> str:
+    """A URL by which this host reaches the listener: nobody is served as `0.0.0.0`."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 async def _listen(
