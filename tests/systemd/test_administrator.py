@@ -15,6 +15,7 @@ from support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.lab
 
+TARGET = "autobot-mcp-bridge.target"
 # Seconds for which a stopped server is called on; `make show-units` asks for 30.
 STOPPED_FOR = float(os.environ.get("MCP_BRIDGE_STOPPED_FOR", "5"))
 NAME_WITHIN = 2.0  # seconds until a wrong name is told
@@ -124,6 +125,24 @@ async def test_a_restart_makes_one_new_process_and_the_next_call_is_answered(pro
     assert now != invocation
     assert await outcome(files) == after
     assert before
+
+
+async def test_a_restart_of_all_at_once_is_no_crash_of_any(product):
+    names = [f"many{number}" for number in range(8)]
+    await product.serve(*map(echo, names))
+    tokens = {name: product.token(name) for name in names}
+
+    async def touch(name):
+        async with product.session(name, tokens[name]) as client:
+            await client.text("pid")
+
+    await asyncio.gather(*map(touch, names))
+    for how in (["restart", "autobot-mcp-bridge@many*.service"], ["restart", TARGET]):
+        await run(product, "systemctl", *how)
+        await asyncio.gather(*map(touch, names))
+
+    listed = json.loads(await run(product, "mcp-bridge", "list", "--json"))["servers"]
+    assert {row["name"]: row["crashes"] for row in listed} == dict.fromkeys(names, 0)
 
 
 async def test_status_and_the_journal_know_the_server_by_its_names(product, files):

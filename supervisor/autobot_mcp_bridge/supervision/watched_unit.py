@@ -163,6 +163,10 @@ class WatchedUnit:
 
     # Jobs.
 
+    def is_asked_to_end(self, invocation: str) -> bool:
+        """Whether a job is known that ends it, before its end is told."""
+        return any(job.has_ended(invocation) for job in self._jobs.values())
+
     def job_new(self, number: int) -> None:
         self._see(number, self.state.active if self.state is not None else "")
 

@@ -87,6 +87,11 @@ class Watcher:
         unit = self._units.get(unit_of(instance, kind))
         return unit.state if unit is not None else None
 
+    def is_asked_to_end(self, instance: str, invocation: str) -> bool:
+        """Whether a job is known that ends this invocation, an operator's or ours."""
+        unit = self._units.get(unit_of(instance))
+        return unit is not None and unit.is_asked_to_end(invocation)
+
     async def job_of(self, unit: str) -> str:
         """What the unit's job is to do, such as `stop` or `restart`; "" without one, or a bus."""
         try:

@@ -56,6 +56,18 @@ def test_repeated_signals_tell_one_end(unit):
     assert len(unit.told(Changed)) == 3
 
 
+def test_a_job_that_ends_it_is_known_before_its_end_is_told(unit):
+    unit.runs()
+    assert not unit.is_asked_to_end(A)
+
+    unit.job_new(7)
+    unit.job_typed(7, "restart")
+
+    assert unit.is_asked_to_end(A)
+    assert not unit.is_asked_to_end(B)
+    assert unit.ends() == []
+
+
 def test_a_start_that_is_signalled_before_it_begins_is_no_end(unit):
     unit.has("inactive", A, job=7)
     unit.runs()

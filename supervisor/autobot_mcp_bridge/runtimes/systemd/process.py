@@ -112,7 +112,12 @@ class UnitProcess:
 
     async def _conclude(self) -> Death:
         words = await self._ends.words(self._instance, self.invocation)
-        asked = self._asked or self._ends.asked(self.invocation)
+        # Where many units end at once, systemd tells of their ends late, but of their jobs first.
+        asked = (
+            self._asked
+            or self._ends.asked(self.invocation)
+            or self._watcher.is_asked_to_end(self._instance, self.invocation)
+        )
         if words is not None:
             return words.death(self.redact, began=True, asked=asked)
         state = self._watcher.state(self._instance)
