@@ -10,6 +10,7 @@ from support.waiting import eventually
 pytestmark = pytest.mark.lab
 
 APPLY = "mcp-bridge-apply.service"
+PATHS = ("mcp-bridge-apply.path", "mcp-bridge-fetched.path")
 # Ten times what systemd-analyze(1) calls the exposure: the network costs about 1.
 EXPOSURE = {"mcp-bridge-proxy.service": 20, "mcp-bridge-fetch@any.service": 20}
 
@@ -149,3 +150,64 @@ def cgroup(product, unit, name):
     group = properties(product.container, unit, "ControlGroup")["ControlGroup"]
     script = f"cat /sys/fs/cgroup/*{group}/{name} 2>/dev/null | head -1"
     return product.container.check("sh", "-c", script).strip()
+
+
+async def test_an_apply_that_is_killed_is_ended_by_the_next(product):
+    await product.serve(echo("kept", limits={"tasks": 40}))
+    async with product.session("kept") as client:
+        await client.text("pid")
+    container = product.container
+    container.check("systemctl", "stop", *PATHS)
+    try:
+        product.write_servers(echo("kept", limits={"tasks": 50}), echo("fresh"))
+        # Stopped by its own first word to systemd: the drop-ins are there, nothing else is.
+        wrapper = "/run/stand-in/systemctl"
+        container.write(wrapper, "#!/bin/sh\nkill -9 $PPID\n", mode=0o755)
+        script = f"mount --bind {wrapper} /usr/bin/systemctl; mcp-bridge apply"
+        assert container.run("unshare", "--mount", "sh", "-c", script).status != 0
+        assert "fresh" not in product.accepted()
+
+        product.cli("apply")
+    finally:
+        container.check("systemctl", "start", *PATHS)
+    found = properties(container, "autobot-mcp-bridge@fresh.socket", "ActiveState", "UnitFileState")
+    assert found == {"ActiveState": "active", "UnitFileState": "enabled"}
+    assert cgroup(product, "autobot-mcp-bridge@kept.service", "pids.max") == "50"
+    assert container.run("test", "-e", "/var/lib/mcp-bridge/unfinished.json").status != 0
+
+
+async def test_a_server_whose_socket_is_masked_holds_up_no_other(product):
+    await product.serve(echo("good"))
+    socket = "autobot-mcp-bridge@hidden.socket"
+    product.container.check("systemctl", "mask", socket)
+    try:
+        await product.serve(echo("good"), echo("hidden"), echo("shown"))
+        async with product.session("shown") as client:
+            assert await client.text("echo", text="x") == "x"
+        assert any(socket in line for line in product.logs("-t", "mcp-bridge-apply"))
+    finally:
+        product.container.check("systemctl", "unmask", socket)
+
+
+@pytest.mark.parametrize("deed", ["echo '{' >", "rm"])
+async def test_a_lost_accepted_json_ends_nothing_and_is_made_anew(product, deed):
+    await product.serve(echo("good"))
+    async with product.session("good") as client:
+        pid = await client.text("pid")
+        product.container.check("sh", "-c", f"{deed} /var/lib/mcp-bridge/accepted.json")
+        await eventually(lambda: config_is(product, 0))
+        assert await client.text("pid") == pid
+
+        product.cli("apply")
+        await eventually(lambda: config_is(product, 1))
+        product.container.check("systemctl", "restart", "mcp-bridge-proxy")
+        await product.applied("good")
+        assert await client.text("pid") == pid
+
+
+async def test_a_token_of_a_deleted_directory_is_one_that_the_proxy_can_read(product):
+    await product.serve(echo("good"))
+    product.container.check("rm", "-r", "/var/lib/mcp-bridge/tokens.d")
+
+    async with product.session("good") as client:
+        assert await client.text("echo", text="x") == "x"

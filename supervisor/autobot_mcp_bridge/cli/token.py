@@ -20,6 +20,7 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import DEFAULT_OVERLAP, TokenRecord, TokenStore
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import ServerId
+from autobot_mcp_bridge.units.apply import Applier
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -56,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     server = server_of(args.name)
     places = places_of(args)
     store = TokenStore(places.tokens_d)
+    if places.accepted.exists() and not places.tokens_d.is_dir():
+        Applier(places, note).lay()  # made by root alone, the proxy could not read it
     match args.verb:
         case "new":
             known_server(places, server)

@@ -53,6 +53,7 @@ class AcceptedFile:
     def __init__(self, places: Places) -> None:
         self._places = places
         self.servers: dict[str, accepted.AcceptedServer] = {}
+        self._had_any = False
 
     def read(self) -> tuple[Loaded, str]:
         seen = self.fingerprint()
@@ -62,6 +63,12 @@ class AcceptedFile:
             file, _, clause = str(error).partition(": ")
             problem = Problem(file, "", "", clause)
             return Loaded((), HostSettings(), (problem,), "", found=False), seen
+        if not found.digest and self._had_any:
+            # Apply never writes such a one: somebody has deleted or emptied the file.
+            clause = "it is gone or empty; `mcp-bridge apply` writes it anew"
+            problem = Problem(str(self._places.accepted), "", "", clause)
+            return Loaded((), HostSettings(), (problem,), "", found=False), seen
+        self._had_any = bool(found.digest)
         self.servers = {server.spec.instance: server for server in found.servers}
         specs = tuple(server.spec for server in found.servers)
         return Loaded(specs, found.host, (), found.digest), seen

@@ -48,14 +48,16 @@ class Addresses:
             DataError: another program listens there already.
         """
         ours = {(_address(where), where.port) for _, where in _listeners(now)}
-        found = {}
+        found, there = {}, self.existing()
         for unit, where in _listeners(host):
             address, default = _address(where), type(where)()
-            if (address, where.port) not in ours and _is_taken(address, where.port, ours):
-                place = f"host.toml: {static.PORTS[unit]}.port: {where.port}"
-                raise DataError(f"{place}: another program listens on {_shown(where)} already")
             same = (address, where.port) == (_address(default), default.port)
             text = "" if same else listen_drop_in(_shown(where), loopback=address.is_loopback)
+            # By its drop-in it is ours, too, should accepted.json be lost.
+            known = (address, where.port) in ours or text == there[unit]
+            if not known and _is_taken(address, where.port, ours):
+                place = f"host.toml: {static.PORTS[unit]}.port: {where.port}"
+                raise DataError(f"{place}: another program listens on {_shown(where)} already")
             found[unit] = text
         return found
 

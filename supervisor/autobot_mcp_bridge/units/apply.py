@@ -15,7 +15,7 @@ from autobot_mcp_bridge.config import accepted, refused
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
-from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.places import Places, resolve_places
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
@@ -34,7 +34,13 @@ from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.resolve import resolve
 from autobot_mcp_bridge.units.specs import PackageSpec
 from autobot_mcp_bridge.units.store import Store
-from autobot_mcp_bridge.units.systemctl import daemon_reload, systemctl
+from autobot_mcp_bridge.units.systemctl import (
+    SystemctlError,
+    daemon_reload,
+    run_tool,
+    systemctl,
+    systemctl_each,
+)
 from autobot_mcp_bridge.units.unfinished import Unfinished
 
 UNITS = Path("/etc/systemd/system")
@@ -86,7 +92,7 @@ class Applier:
             return found
 
         facts = replace(self.facts, are_encrypted=_names(self.places.encrypted_credentials))
-        ports = self.addresses.plan(loaded.host, accepted.read(self.places.accepted).host)
+        ports = self.addresses.plan(loaded.host, self._before().host)
         found = plan(loaded, resolved, facts, self.existing(), rights.refusals)
         return replace(found, ports=ports)
 
@@ -103,6 +109,7 @@ class Applier:
             SystemctlError: systemd refused; the next run completes what was begun.
         """
         self.places.state_dir.mkdir(parents=True, exist_ok=True)
+        self.lay()
         with locked(self.places.state_dir):
             fetches = self._fetches()[1]
             fetches.take_in()
@@ -120,6 +127,18 @@ class Applier:
                 if fingerprint(self.places) == seen:
                     break
         return wanted
+
+    def lay(self) -> None:
+        """Have what somebody has deleted of the product's directories there again, with its rights.
+
+        Else root would make them anew, and the proxy's group could not read them.
+        """
+        if self.places != resolve_places(uid=0, environ={}):
+            return
+        try:
+            run_tool("systemd-tmpfiles", "--create", Path(static.FILES["tmpfiles.conf"]).name)
+        except SystemctlError as error:
+            self.say(str(error))
 
     def purge_files(self, server: ServerId) -> bool:
         """Delete what a removed server has left, whichever run has removed it; whether it is so."""
@@ -142,8 +161,15 @@ class Applier:
                 found[match[1]] = path.read_text(encoding="utf-8", errors="replace")
         return found
 
+    def _before(self) -> accepted.Accepted:
+        """What is in force; nothing, where the file is not what it was: it is made anew then."""
+        try:
+            return accepted.read(self.places.accepted)
+        except DataError:
+            return accepted.Accepted()  # the proxy tells what is wrong
+
     def _carry_out(self, wanted: Plan) -> None:
-        before = accepted.read(self.places.accepted)
+        before = self._before()
         left = unfinished.left(self.places.state_dir)
         todo = (left or Unfinished()) | self._begun(wanted, before)
         has_units = wanted.has_units or left is not None
@@ -161,15 +187,15 @@ class Applier:
         there = self.existing() if todo.changed else {}
         for instance in (*wanted.added, *wanted.changed):
             self._write(instance, wanted.texts[instance])
-        systemctl("enable", map(socket_of, added), "--no-reload")
+        self._each("enable", added, "--no-reload")
         if has_units:
             self.say("systemd reads its units again")
             daemon_reload()
         self._limit(todo.changed & wanted.texts.keys(), there, wanted)
         if added:
             self.say(f"starting {_count(len(added), 'socket')}")
-            systemctl("start", map(socket_of, added))
-        if accepted.read(self.places.accepted) != wanted.accepted:
+            self._each("start", added)
+        if self._before() != wanted.accepted:
             accepted.write(self.places.accepted, wanted.accepted)
         moved = self.addresses.change(
             {unit: text for unit, text in wanted.ports.items() if unit in todo.ports}
@@ -191,6 +217,11 @@ class Applier:
             frozenset(self.addresses.differing(wanted.ports)),
             _of_proxy(before.host) != _of_proxy(wanted.accepted.host),
         )
+
+    def _each(self, verb: str, instances: Iterable[str], *options: str) -> None:
+        """Do it with their sockets; one that is masked or broken is its server's own trouble."""
+        for unit, why in systemctl_each(verb, map(socket_of, instances), *options).items():
+            self.say(f"{unit}: {why}; see `systemctl status {unit}`")
 
     def _limit(self, changed: Iterable[str], there: Mapping[str, str], wanted: Plan) -> None:
         """Change limits of what runs: those that differ, and all of what another run had begun."""

@@ -24,6 +24,10 @@ class SystemctlError(BridgeError):
     exit_code = 69  # EX_UNAVAILABLE
 
 
+class SystemctlTimeoutError(SystemctlError):
+    """It did not end in time."""
+
+
 def systemctl(
     verb: str, units: Iterable[str] = (), *options: str, timeout: float = TIMEOUT
 ) -> None:
@@ -35,6 +39,41 @@ def systemctl(
     names = sorted(units)
     for start in range(0, len(names), AT_ONCE):
         _run([verb, *options, "--", *names[start : start + AT_ONCE]], timeout)
+
+
+def systemctl_each(verb: str, units: Iterable[str], *options: str) -> dict[str, str]:
+    """The same, but a unit that cannot be had (masked, broken by a drop-in) holds up no other.
+
+    Returns each that was refused, with systemctl's words.
+
+    Raises:
+        SystemctlError: systemctl took longer than TIMEOUT, or refused every one of several.
+    """
+    names = sorted(units)
+    refused: dict[str, str] = {}
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        try:
+            systemctl(verb, some, *options)
+        except SystemctlTimeoutError:
+            raise
+        except SystemctlError:
+            refused |= _refusals(verb, some, options)
+    if len(refused) == len(names) > 1:
+        raise SystemctlError(refused[names[0]])
+    return refused
+
+
+def _refusals(verb: str, names: Iterable[str], options: Iterable[str]) -> dict[str, str]:
+    refused = {}
+    for name in names:
+        try:
+            systemctl(verb, [name], *options)
+        except SystemctlTimeoutError:
+            raise
+        except SystemctlError as error:
+            refused[name] = str(error)
+    return refused
 
 
 def daemon_reload() -> None:
@@ -73,7 +112,7 @@ def _call(command: tuple[str, ...], name: str, timeout: float = TIMEOUT) -> str:
     except FileNotFoundError:
         raise SystemctlError(f"{command[0]} is not there: is this a systemd host?") from None
     except subprocess.TimeoutExpired:
-        raise SystemctlError(f"{name} did not end within {timeout:g} s") from None
+        raise SystemctlTimeoutError(f"{name} did not end within {timeout:g} s") from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip() or f"status {done.returncode}"
         raise SystemctlError(f"{name}: {text}")
