@@ -192,7 +192,8 @@ async def test_a_server_whose_socket_is_masked_holds_up_no_other(product):
 @pytest.mark.parametrize("deed", ["echo '{' >", "rm"])
 async def test_a_lost_accepted_json_ends_nothing_and_is_made_anew(product, deed):
     await product.serve(echo("good"))
-    async with product.session("good") as client:
+    token = product.token("good")
+    async with product.session("good", token) as client:
         pid = await client.text("pid")
         product.container.check("sh", "-c", f"{deed} /var/lib/mcp-bridge/accepted.json")
         await eventually(lambda: config_is(product, 0))
@@ -200,8 +201,10 @@ async def test_a_lost_accepted_json_ends_nothing_and_is_made_anew(product, deed)
 
         product.cli("apply")
         await eventually(lambda: config_is(product, 1))
-        product.container.check("systemctl", "restart", "mcp-bridge-proxy")
-        await product.applied("good")
+    # The next proxy can read what apply has written.
+    product.container.check("systemctl", "restart", "mcp-bridge-proxy")
+    await product.applied("good")
+    async with product.session("good", token) as client:
         assert await client.text("pid") == pid
 
 
