@@ -54,7 +54,7 @@ async def test_one_that_is_in_use_hears_of_it_with_its_next_answer_and_then_the_
     async with await Peer().open(server) as peer:
         assert "Connection: close" not in await peer.ask()
         leaving = asyncio.create_task(server.leave(notice=60, patience=60))
-        await asyncio.sleep(0)
+        await eventually(lambda: server._leaving)
         assert not leaving.done()
 
         assert "Connection: close" in await peer.ask()
@@ -72,7 +72,7 @@ async def test_an_open_request_is_waited_for_after_the_notice(server):
         asked = asyncio.create_task(peer.ask("slow"))
         await eventually(lambda: server._busy)
         leaving = asyncio.create_task(server.leave(notice=0, patience=60))
-        await asyncio.sleep(0)
+        await eventually(lambda: server._leaving)
         assert not leaving.done()
         server.gate.set()
         assert "Connection: close" in await asked
