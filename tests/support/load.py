@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Self
 
 from support.client import Session
@@ -9,35 +10,41 @@ from support.waiting import eventually
 
 
 class Load:
-    """Sessions that call without a pause, until they are stopped.
+    """Sessions that call, until they are stopped.
 
     Attributes:
+        pause: seconds that each waits between an answer and its next call.
         calls: how many were made, the failed ones too.
         failed: what went wrong, one text for each failed call.
     """
 
-    def __init__(self, clients: Sequence[Session]) -> None:
+    def __init__(self, clients: Sequence[Session], pause: float = 0.0) -> None:
         self.clients = clients
+        self.pause = pause
         self.calls = 0
         self.failed: list[str] = []
-        self._on = True
+        self._off = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._tasks = [asyncio.create_task(self._run(client)) for client in self.clients]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._on = False
+        self._off.set()
         await asyncio.gather(*self._tasks)
 
     async def _run(self, client: Session) -> None:
-        while self._on:
+        while not self._off.is_set():
             text = f"{self.calls}"
             try:
                 assert await client.text("echo", text=text) == text
             except (AssertionError, OSError, EOFError, TimeoutError) as error:
                 self.failed.append(repr(error))
             self.calls += 1
+            if self.pause:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.pause):
+                        await self._off.wait()
 
     async def more(self, count: int) -> None:
         """Wait until so many more calls were made."""
