@@ -57,8 +57,9 @@ async def test_a_release_is_exchanged_under_load_without_a_failed_call(
     hosts, tmp_path, record_property
 ):
     newer = release(tmp_path / "newer", "__init__.py", '__version__ = "0', '__version__ = "9.0')
-    old, before = programs(hosts), invocations(hosts)
+    old = programs(hosts)
     async with hosts.load() as load:
+        before = invocations(hosts)
         shown = await hosts.run_meanwhile(
             "upgrade.yml", "--check", "--diff", mcp_bridge_host_dist=str(newer)
         )
@@ -84,8 +85,9 @@ async def test_a_broken_release_is_taken_back_on_the_canary_and_reaches_no_furth
     hosts, tmp_path, record_property, how
 ):
     broken = release(tmp_path / "broken", *BROKEN[how])
-    old, servers, (_, second) = programs(hosts), invocations(hosts), restarts(hosts)
+    old, (_, second) = programs(hosts), restarts(hosts)
     async with hosts.load() as load:
+        before = invocations(hosts)
         run = await hosts.run_meanwhile("upgrade.yml", mcp_bridge_host_dist=str(broken))
 
     record_property("calls", load.calls)
@@ -94,7 +96,7 @@ async def test_a_broken_release_is_taken_back_on_the_canary_and_reaches_no_furth
     assert "The release before is back" in run.output, run.output
     assert programs(hosts) == old
     assert restarts(hosts)[1] == second
-    assert invocations(hosts) == servers
+    assert invocations(hosts) == before
     assert run.changed.get(hosts.names[1], 0) == 0
     if how == "dies":
         assert load.failed == []
