@@ -43,10 +43,34 @@ CHECKS: dict[str, Check] = {
     "templates": tests("templates, Ansible's and ours", "tests/rollout/test_templates.py"),
     "lint": lint,
     "molecule": molecule,
-    "rotate": unbuilt("rotate-tokens.yml under load, two hosts", "0 errors", "not built"),
-    "upgrade": unbuilt("upgrade.yml under load, two hosts", "0 errors", "not built"),
-    "broken": unbuilt("a broken release", "rolled back on the canary", "not built"),
-    "backup": unbuilt("backup, wipe, restore", "same tokens, servers, state", "not built"),
+    "rotate": tests(
+        "rotate-tokens.yml under load, two hosts",
+        "-m",
+        "lab",
+        "tests/rollout/test_tokens.py",
+        failed_calls=0,
+    ),
+    "upgrade": tests(
+        "upgrade.yml under load, two hosts",
+        "-m",
+        "lab",
+        "tests/rollout/test_upgrade.py",
+        "-k",
+        "not broken",
+        failed_calls=0,
+    ),
+    "broken": tests(
+        "a broken release is taken back on the canary",
+        "-m",
+        "lab",
+        "tests/rollout/test_upgrade.py",
+        "-k",
+        "broken",
+    ),
+    "drain": tests("drain.yml, rejoin.yml", "-m", "lab", "tests/rollout/test_drain.py"),
+    "backup": tests(
+        "backup, wipe, restore", "-m", "lab", "tests/rollout/test_backup.py", differing_paths=0
+    ),
     "placement": unbuilt("a fourth host moves identifiers", "at most 28 %, to it", "not built"),
     "deb": unbuilt("apt install of the .deb, upgrade, purge", "nothing left", "not built"),
 }

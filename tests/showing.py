@@ -25,11 +25,15 @@ PROGRESS_EVERY = 10.0  # seconds between signs of life
 TIMEOUTS = {
     "bare": 5400.0,
     "bench": 1800.0,
+    "backup": 2400.0,
+    "broken": 2400.0,
     "bursts": 3600.0,
     "chaos": 1800.0,
     "molecule": 3600.0,
     "restart": 2400.0,
+    "rotate": 2400.0,
     "site": 3600.0,
+    "upgrade": 2400.0,
 }
 TIMEOUT = 1200.0
 
@@ -211,7 +215,7 @@ def _recorded(
                 bar = bars[name]
                 text = f"at least {bar.value:g}" if isinstance(bar, AtLeast) else f"at most {bar:g}"
                 holds = value >= bar.value if isinstance(bar, AtLeast) else value <= bar
-                shown = f"{what}: {name.replace('_', ' ')}, {suite}"
+                shown = f"{what}: {name.replace('_', ' ')}" + (f", {suite}" if suite else "")
                 verdict = Verdict.PASS if holds else Verdict.FAIL
                 yield Line(shown, f"{value:g}", text, verdict)
 
