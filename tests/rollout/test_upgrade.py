@@ -103,3 +103,19 @@ async def test_a_broken_release_is_taken_back_on_the_canary_and_reaches_no_furth
     async with hosts.load() as later:
         pass
     assert later.failed == []
+
+
+def test_a_debian_package_is_refused(hosts):
+    run = hosts.run("upgrade.yml", mcp_bridge_host_deb="/root/any.deb")
+    assert run.status != 0, run.output
+    assert "mcp_bridge_host_deb is set" in run.output
+    assert set(run.changed.values()) == {0}
+
+
+def test_a_host_that_is_not_well_already_is_left_alone(hosts):
+    calls = [{**CALL, "tool": "no-such-tool"}]
+    old = programs(hosts)
+    run = hosts.run("upgrade.yml", mcp_bridge_health_calls=calls)
+    assert run.status != 0, run.output
+    assert set(run.changed.values()) == {0}
+    assert programs(hosts) == old
