@@ -120,6 +120,11 @@ def test_a_variable_of_the_server_acts_on_nothing_else_of_the_unit(installed):
     assert len(complaints) == 1 and complaints[0] != "0"
 
 
+# Signals 32 and 33: whatever posix_spawn(3) of glibc starts, such as by make(1), ignores them, and
+# with it the whole container; no program can set them by sigaction(2).
+_OF_GLIBC = 0b11 << 31
+
+
 def test_the_server_has_no_descriptor_above_2_and_ignores_no_signal(installed):
     program = (
         "import os; s = open('/proc/self/status').read();"
@@ -136,8 +141,8 @@ def test_the_server_has_no_descriptor_above_2_and_ignores_no_signal(installed):
     )
 
     assert descriptors == "0 1 2 3"  # 3 is the listing's own
-    assert int(ignored, 16) == 0
-    assert int(control.split()[-1], 16) != 0
+    assert int(ignored, 16) & ~_OF_GLIBC == 0
+    assert int(control.split()[-1], 16) & ~_OF_GLIBC != 0
 
 
 async def test_a_set_up_that_fails_ends_with_the_socket_s_failure(installed):
