@@ -128,7 +128,8 @@ class Product:
             if states != dict.fromkeys(instances, state):
                 return False
             listed = json.loads(await asyncio.to_thread(self.cli, "list", "--json"))
-            return {row["name"] for row in listed["servers"]} == set(instances)
+            served = {row["name"] for row in listed["servers"] if row["state"] != "pending"}
+            return served == set(instances)
 
         await eventually(is_so, within=within, what=f"{instances} are in force")
 
