@@ -41,3 +41,21 @@ def node_path(need):
         npm.write_text(f'#!/bin/sh\nexec {shlex.join(node.npm)} "$@"\n', encoding="utf-8")
         npm.chmod(0o755)
         yield root
+
+
+@pytest.fixture
+def environ(registry, node_path, public_path):
+    """What installers get that are to find the packages of the test's own `registry`."""
+    return {
+        "PATH": f"{node_path}:{os.environ['PATH']}",
+        "HOME": str(public_path),
+        "PIP_CONFIG_FILE": os.devnull,
+        **registry.environ,
+    }
+
+
+@pytest.fixture
+def store(public_path):
+    found = Store(public_path / "packages")
+    found.prepare()
+    return found

@@ -12,7 +12,7 @@ from autobot_mcp_bridge.units import pip, pypi
 from autobot_mcp_bridge.units.installer import install_package, package_command
 from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import MARKER, Store
+from autobot_mcp_bridge.units.store import MARKER
 from support.registry import serving
 from support.waiting import PATIENCE, eventually
 
@@ -39,23 +39,6 @@ def registry():
         found.add_npm("@made/tool", ["1.0.0", "1.2.0", "2.0.0"], "console.log(process.argv[2])")
         found.add_pypi("made-tool", ["1.0.0", "1.2.0", "2.0.0"], "import sys; print(sys.argv[1])")
         yield found
-
-
-@pytest.fixture
-def environ(registry, node_path, public_path):
-    return {
-        "PATH": f"{node_path}:{os.environ['PATH']}",
-        "HOME": str(public_path),
-        "PIP_CONFIG_FILE": os.devnull,
-        **registry.environ,
-    }
-
-
-@pytest.fixture
-def store(public_path):
-    found = Store(public_path / "packages")
-    found.prepare()
-    return found
 
 
 def install(command, store, environ):

@@ -1,7 +1,5 @@
 """Newer versions: asked for, installed beside the old ones, or refused; by the real npm and uv."""
 
-import os
-
 import pytest
 
 from autobot_mcp_bridge.units import newest
@@ -10,7 +8,7 @@ from autobot_mcp_bridge.units.installer import install_package, upgrade_package
 from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.newest import Newest
 from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import Resolution, Store
+from autobot_mcp_bridge.units.store import Resolution
 from support.registry import serving
 
 NPM, PYPI = "npx @made/tool@^1", "uvx --from made-tool<2 made-tool"
@@ -21,23 +19,6 @@ def registry():
     with serving() as found:
         publish(found, "1.0.0")
         yield found
-
-
-@pytest.fixture
-def environ(registry, node_path, public_path):
-    return {
-        "PATH": f"{node_path}:{os.environ['PATH']}",
-        "HOME": str(public_path),
-        "PIP_CONFIG_FILE": os.devnull,
-        **registry.environ,
-    }
-
-
-@pytest.fixture
-def store(public_path):
-    found = Store(public_path / "packages")
-    found.prepare()
-    return found
 
 
 @pytest.fixture
