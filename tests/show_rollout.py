@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from showing import Check, Line, Runner, Verdict, script, show, tests, unbuilt
+from showing import Check, Line, Runner, Verdict, script, show, tests
 
 MOLECULE_BAR = 900.0  # seconds for all scenarios, on two cores
 _PASSED = re.compile(r"^(\S+) passed after \d+ s", re.MULTILINE)
@@ -71,8 +71,12 @@ CHECKS: dict[str, Check] = {
     "backup": tests(
         "backup, wipe, restore", "-m", "lab", "tests/rollout/test_backup.py", differing_paths=0
     ),
-    "placement": unbuilt("a fourth host moves identifiers", "at most 28 %, to it", "not built"),
-    "deb": unbuilt("apt install of the .deb, upgrade, purge", "nothing left", "not built"),
+    "placement": tests(
+        "a fourth host, of 1,000 names", "tests/unit/rollout/test_placement.py", moved_percent=28
+    ),
+    "deb": tests(
+        "Debian packages, from install to purge", "-m", "lab", "tests/systemd/test_deb.py"
+    ),
 }
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ TIMEOUTS = {
     "broken": 2400.0,
     "bursts": 3600.0,
     "chaos": 1800.0,
+    "deb": 3600.0,
     "molecule": 3600.0,
     "restart": 2400.0,
     "rotate": 2400.0,
@@ -189,15 +190,6 @@ def tests(what: str, *selection: str, **bars: float | AtLeast) -> Check:
         else:
             yield Line(what, figure, "all", Verdict.PASS)
         yield from _recorded(what, cases, bars)
-
-    return check
-
-
-def unbuilt(what: str, bar: str, why: str) -> Check:
-    """Make a check that says of itself that there is nothing to run yet."""
-
-    def check(_runner: Runner) -> Iterator[Line]:
-        yield Line(what, "-", bar, Verdict.NOT_RUN, why)
 
     return check
 
