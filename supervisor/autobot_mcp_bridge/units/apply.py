@@ -44,8 +44,8 @@ from autobot_mcp_bridge.units.systemctl import (
 from autobot_mcp_bridge.units.unfinished import Unfinished
 
 UNITS = Path("/etc/systemd/system")
-# A path unit loses a change that is made while its service runs, so the files are read until they
-# hold still; a manager that never does is waited for no longer than so many rounds.
+# The files are read until they hold still, so that one run does for a burst of changes; a manager
+# that never does is waited for no longer than so many rounds, and starts the next run.
 MAX_ROUNDS = 10
 _FOLDER = re.compile(r"autobot-mcp-bridge@(.+)\.service\.d")
 
