@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.backlog import Backlog, Room
+from autobot_mcp_bridge.channels.call import Call
 from autobot_mcp_bridge.channels.framing import LineSplitter, Oversized
 from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.channels.pipes import Pipes
@@ -42,72 +43,6 @@ NOISE_SAMPLE = 120
 log = logging.getLogger(__name__)
 
 
-class Call:
-    """One request in flight.
-
-    `wake` is done when there is something to do: an answer or a failure has come, a notification
-    waits in `events`, or a keep-alive is due.
-    """
-
-    __slots__ = (
-        "answer",
-        "began",
-        "deadline",
-        "error",
-        "events",
-        "number",
-        "owner",
-        "streamable",
-        "timeout",
-        "token",
-        "touched",
-        "wake",
-    )
-
-    def __init__(self, number: int, timeout: float, now: float, owner: object) -> None:
-        self.number = number
-        self.owner = owner
-        self.timeout = timeout
-        self.began = now
-        self.deadline = now + timeout
-        self.touched = now
-        self.token: Any = None  # the client's progress token; None: it asked for no progress
-        self.answer: Answer | None = None
-        self.error: CallError | None = None
-        self.events: Backlog | None = None  # made for the first one
-        self.streamable = False
-        self.wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def done(self) -> bool:
-        return self.answer is not None or self.error is not None
-
-    def ring(self) -> None:
-        if not self.wake.done():
-            self.wake.set_result(None)
-
-    def deafen(self) -> None:
-        """Nobody reads its stream any more."""
-        self.streamable = False
-        if self.events is not None:
-            self.events.clear()
-
-    async def result(self) -> Answer:
-        """Wait for the answer alone.
-
-        Raises:
-            CallError: there is none.
-        """
-        while not self.done:
-            await self.wake
-            if not self.done:
-                self.wake = asyncio.get_running_loop().create_future()
-        if self.error is not None:
-            raise self.error
-        assert self.answer is not None  # noqa: S101 - done means one of the two
-        return self.answer
-
-
 class Channel:
     """The proxy's side of one running process."""
 
@@ -126,6 +61,7 @@ class Channel:
         # Set when the channel's keeper should look: the end, or a deadline that passed.
         self.attention = attention
         self.pending: dict[int, Call] = {}
+        self._standing: set[int] = set()
         self.silent_deadlines = 0  # in a row, while nothing at all was heard
         self.noise = ""
         self.first_answer: Callable[[], None] | None = None  # called once, at the next answer
@@ -216,6 +152,44 @@ class Channel:
             call.error = CallError(Cause.CANCELLED, f"the call was cancelled: {reason}")
             call.ring()
 
+    def stand(self, message: dict[str, Any]) -> int:
+        """Send a request that nobody waits for and that has no deadline; returns its id.
+
+        Raises:
+            CallError: as `request`.
+        """
+        number = message["id"] = next(self._numbers)
+        self._write(message)
+        self._standing.add(number)
+        return number
+
+    def stand_down(self, number: int) -> None:
+        """Tell the server that a request which stands is over; idempotent."""
+        if number in self._standing:
+            self._standing.discard(number)
+            self.notify("notifications/cancelled", {"requestId": number, "reason": "replaced"})
+
+    def again(self, call: Call, message: dict[str, Any]) -> None:
+        """Send a request for a call that had an answer nobody has seen; its time begins anew.
+
+        Raises:
+            CallError: as `request`.
+        """
+        number = message["id"] = next(self._numbers)
+        if call.token is not None:
+            message["params"]["_meta"]["progressToken"] = number
+        self._write(message)
+        call.number = number
+        call.began = self._loop.time()
+        call.deadline = call.began + call.timeout
+        self.pending[number] = call
+        if self._ticker is None:
+            self._arm(call.timeout)
+
+    def forget(self, call: Call) -> None:
+        """Wait for its answer no more, and say nothing of it to the server."""
+        self.pending.pop(call.number, None)
+
     def _write(self, message: dict[str, Any]) -> None:
         if self._pipes is None or not self.usable:
             raise CallError(Cause.CRASHED, "the server has just ended")
@@ -290,7 +264,11 @@ class Channel:
             self.first_answer()
             self.first_answer = None
         if call is None:
-            self._on_dropped("late_answer")
+            if answer.number not in self._standing:
+                self._on_dropped("late_answer")
+            self._standing.discard(answer.number)
+            return
+        if call.intercept is not None and call.intercept(answer):
             return
         call.answer = answer
         call.ring()
@@ -394,7 +372,7 @@ class Channel:
 
     def give_up(self, error: CallError) -> None:
         """As `fail`, and tell the server that nobody waits for its answers."""
-        for number in self.pending:
+        for number in (*self.pending, *self._standing):
             self.notify("notifications/cancelled", {"requestId": number, "reason": str(error)})
         self.fail(error)
 

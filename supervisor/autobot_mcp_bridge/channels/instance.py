@@ -13,23 +13,28 @@ from collections.abc import Callable
 from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.channels.hello import say_hello, unless_ended
+from autobot_mcp_bridge.channels.ends import death_of, too_late
+from autobot_mcp_bridge.channels.greeting import WrongEraError, unless_ended
 from autobot_mcp_bridge.channels.hooks import Hooks
+from autobot_mcp_bridge.channels.waiters import Waiters
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.model.versions import Era, era_of
 from autobot_mcp_bridge.runtimes.base import Adopted, Command, Process, Runtime, StartError
 from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
 
-# How long the end of stdout waits for the end of the process, which tells the cause.
-DEATH_WAIT = 0.5
 # So many deadlines in a row without any answer make a server unresponsive.
 MAX_SILENT_DEADLINES = 3
 # Restoring sessions in a new process must not hold up its first call for longer.
 RESTORE_TIMEOUT = 5.0
 # A warm server that keeps crashing is started again after at least so long.
 WARM_PAUSE = 1.0
+# Processes of one start: one that is asked for its era, and one for each answer.
+MAX_PROCESSES = 3
+# What is left for the last of them at least, in seconds.
+MIN_START = 1.0
 # While a restart waits for open calls to end, they are looked at so often.
 DRAIN_POLL = 0.1
 FAULT = "a fault of the proxy, whose log tells more"
@@ -51,7 +56,9 @@ class Instance:
         self.spec = spec
         self.state = State.SLEEPING
         self.breaker = Breaker(spec.breaker, hooks.changed)
-        self.hello: dict[str, Any] | None = None  # the initialize result, kept while it sleeps
+        # Its initialize or server/discover result, kept while it sleeps.
+        self.hello: dict[str, Any] | None = None
+        self.era: Era | None = None  # how it is spoken to; None: to be asked of its next process
         self.last_death: Death | None = None
         self.process: Process | None = None
         self.began = 0.0  # when it became ready
@@ -60,7 +67,8 @@ class Instance:
         self._hooks = hooks
         self._max_calls = max_calls
         self._channel: Channel | None = None
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters = Waiters()
+        self._start_by = 0.0
         self._attention = asyncio.Event()
         self._stopped = False
         self._retired = False
@@ -101,8 +109,7 @@ class Instance:
         self.check_startable()
         if len(self._waiters) >= self._max_calls:
             raise CallError(Cause.QUEUE_FULL, "too many calls wait for the start", retry_after=1)
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiters.add(waiter)
+        waiter = self._waiters.add()
         self._attention.set()
         try:
             await waiter
@@ -141,14 +148,15 @@ class Instance:
 
     def memo(self) -> list[Any]:
         """What the next proxy is to know, besides the process."""
-        return [self._stopped, self.breaker.dump()]
+        return [self._stopped, self.breaker.dump(), self.era]
 
     def recall(self, memo: object) -> None:
         """Go on where an earlier proxy was; what is no memo changes nothing."""
         match memo:
-            case [bool(stopped), breaker]:
+            case [bool(stopped), breaker, *rest]:
                 self._stopped = stopped
                 self.breaker.load(breaker)
+                self.era = next((era for era in Era if era in rest), None)
 
     def _stop(self, *, stopped: bool) -> None:
         self._stopped = stopped
@@ -171,7 +179,7 @@ class Instance:
     def _want(self) -> None:
         """Have it started although no call waits for it."""
         if self._channel is None:
-            self._waiters.add(self._loop.create_future())
+            self._waiters.add()
         self._attention.set()
 
     def reset(self) -> None:
@@ -194,6 +202,7 @@ class Instance:
         """Have the process replaced between calls, at the latest after `timeouts.call`."""
         if self._channel is None:
             self.hello = None  # else it stands until the new process has said its own
+        self.era = None
         self.breaker.reset()
         self._restart_by = self._loop.time() + self.spec.timeouts.call
         self._attention.set()
@@ -202,7 +211,7 @@ class Instance:
         """Take no more calls; `run` returns when the open ones have ended, in bounded time."""
         self._retired = True
         self._restart_by = self._loop.time() + self.spec.timeouts.call
-        self._fail_waiters(CallError(Cause.SHUTTING_DOWN, "the server is being removed"))
+        self._waiters.fail(CallError(Cause.SHUTTING_DOWN, "the server is being removed"))
         self._attention.set()
 
     def hurry(self) -> None:
@@ -214,7 +223,7 @@ class Instance:
         """End the open calls, here and at the server."""
         if self._channel is not None:
             self._channel.give_up(error)
-        self._fail_waiters(error)
+        self._waiters.fail(error)
 
     @property
     def flushed(self) -> bool:
@@ -250,16 +259,15 @@ class Instance:
         adopted = await self._runtime.adopt(self.spec)
         if adopted is None:
             return
-        self.hello = adopted.hello
+        self.hello, self.era = adopted.hello, era_of(adopted.hello)
         if not adopted.current:
             self._restart_by = self._loop.time()
         await self._hold(adopted.process, adopted)
 
     def _wanted(self) -> bool:
-        self._waiters = {waiter for waiter in self._waiters if not waiter.done()}
         if self._stopped or not self.spec.enabled:
             return False
-        return bool(self._waiters or (self.spec.warm and not self._is_broken()))
+        return bool(len(self._waiters) or (self.spec.warm and not self._is_broken()))
 
     def _is_broken(self) -> bool:
         return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
@@ -269,7 +277,7 @@ class Instance:
         try:
             self.check_startable()
         except CallError as error:
-            self._fail_waiters(error)
+            self._waiters.fail(error)
         if not self.spec.enabled:
             self.state = State.DISABLED
         elif self._stopped:
@@ -288,7 +296,7 @@ class Instance:
             pass
 
     async def _live(self) -> None:
-        """One process from start to end."""
+        """One start to its end; while the era is learnt, it takes more than one process."""
         spec = self.spec
         try:
             command = self._commands(spec)
@@ -296,23 +304,29 @@ class Instance:
             await self._refused(error)
             return
         if not self.breaker.may_start(self._loop.time()):
-            self._fail_waiters(self._broken())
+            self._waiters.fail(self._broken())
             return
-        self.state = State.WAITING
         self._restart_by = None
-        self._hooks.started()
-        try:
-            process = await self._runtime.start(spec, command)
-        except StartError as error:
-            self._crashed(error.death, ready=False)
-            return
-        except CallError as error:
-            await self._refused(error)
-            return
-        await self._hold(process)
+        self._start_by = self._loop.time() + spec.timeouts.start
+        for _ in range(MAX_PROCESSES):
+            self.state = State.WAITING
+            self._hooks.started()
+            try:
+                process = await self._runtime.start(spec, command)
+            except StartError as error:
+                self._crashed(error.death, ready=False)
+                return
+            except CallError as error:
+                await self._refused(error)
+                return
+            if await self._hold(process):
+                return
+        self._crashed(
+            Death(DeathCause.BROKEN_HANDSHAKE, detail="it refuses both eras"), ready=False
+        )
 
-    async def _hold(self, process: Process, adopted: Adopted | None = None) -> None:
-        """One channel from its pipes to its end."""
+    async def _hold(self, process: Process, adopted: Adopted | None = None) -> bool:
+        """One channel from its pipes to its end; False when another process is needed for it."""
         self.process = process
         channel = await Channel.open(
             process,
@@ -324,6 +338,11 @@ class Instance:
         )
         try:
             await self._through(channel, initialized=adopted is not None)
+        except WrongEraError as wrong:
+            self.era = wrong.era
+            channel.close_stdin()
+            await process.stop(0)
+            return False
         except Exception:
             # A fault of ours must neither leave a process behind nor start another for nothing.
             self._crashed(Death(DeathCause.UNKNOWN, detail=FAULT), ready=False, channel=channel)
@@ -334,25 +353,28 @@ class Instance:
             self._channel = None
             channel.close()
             self.process = None
+        return True
 
     async def _refused(self, error: CallError) -> None:
         """It may not be started, which is no crash."""
-        self._fail_waiters(error)
+        self._waiters.fail(error)
         if self.spec.warm:
             await self._pause(WARM_PAUSE)
 
     async def _through(self, channel: Channel, *, initialized: bool) -> None:
-        """Initialize, serve and end one process."""
+        """Greet, serve and end one process."""
         self.state = State.STARTING
         ready = False
-        death = None if initialized else await self._initialize(channel)
+        death = None if initialized else await self._greet(channel)
         if death is None:
             ready = True
             self.state = State.READY
             self.began = channel.last_used = self._loop.time()  # a long start is no idleness
             channel.first_answer = self.breaker.answered
             self._channel = channel
-            self._wake_waiters()
+            if initialized:
+                self._hooks.adopted(channel)
+            self._waiters.wake()
             death = await self._serve(channel)
             self._channel = None
         if death is None:
@@ -369,28 +391,33 @@ class Instance:
         channel.close_stdin()
         await channel.process.stop(0)
 
-    async def _initialize(self, channel: Channel) -> Death | None:
-        """Speak the handshake; None when the server is ready."""
+    async def _greet(self, channel: Channel) -> Death | None:
+        """Say the first words; None when the server is ready.
+
+        Raises:
+            WrongEraError: they are for another process to hear.
+        """
         self._attention.clear()
-        timeout = self.spec.timeouts.start
+        left = max(self._start_by - self._loop.time(), MIN_START)
         try:
-            async with asyncio.timeout(timeout):
-                hello = await unless_ended(channel, say_hello(channel, timeout))
-                if hello is None:
-                    return await death_of(channel)
+            async with asyncio.timeout(left):
+                hello = await unless_ended(channel, self._hooks.greet(channel, self.era, left))
         except TimeoutError:
-            detail = f"{timeout:g} s"
-            if channel.noise:
-                noise = channel.process.redact(channel.noise)
-                detail += f"; its stdout says {noise!r}, which is not JSON-RPC"
-            return Death(DeathCause.START_TIMEOUT, detail=detail)
+            if self.era is None:
+                self.era = Era.HANDSHAKE  # so that the next start does not begin with a question
+            return too_late(channel, self.spec.timeouts.start)
         except CallError as error:
-            if not channel.usable:
-                return await death_of(channel)
-            return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
-        self.hello = hello
+            if channel.usable:
+                return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
+            hello = None
+        if hello is None:
+            death = await death_of(channel)
+            if self.era is None and not death.asked:
+                raise WrongEraError(Era.HANDSHAKE)  # the question alone may have ended it
+            return death
+        self.hello, self.era = hello, era_of(hello)
+        self._hooks.changed()
         channel.process.greeted(hello)
-        channel.notify("notifications/initialized")
         try:
             async with asyncio.timeout(RESTORE_TIMEOUT):
                 await unless_ended(channel, self._hooks.restored(channel))
@@ -431,7 +458,7 @@ class Instance:
         idle = self.spec.timeouts.idle
         if self.spec.warm or idle == 0:
             return None
-        if channel.pending or self._waiters:
+        if channel.pending or len(self._waiters):
             return idle
         return channel.last_used + idle - now
 
@@ -464,37 +491,11 @@ class Instance:
         if channel is not None:
             channel.fail(error)
         if not ready:
-            self._fail_waiters(error)
+            self._waiters.fail(error)
 
     def _ended_by_others(self, channel: Channel | None) -> None:
         """An operator's stop or restart is no crash, whatever it interrupted."""
         error = CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped by the operator")
         if channel is not None:
             channel.fail(error)
-        self._fail_waiters(error)
-
-    def _wake_waiters(self) -> None:
-        waiters, self._waiters = self._waiters, set()
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def _fail_waiters(self, error: CallError) -> None:
-        waiters, self._waiters = self._waiters, set()
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(error)
-                waiter.exception()  # a caller that has gone must not make a warning of it
-
-
-async def death_of(channel: Channel) -> Death:
-    """The truth about the end of a pipe: the process is gone, or lives on mute or deaf (A19)."""
-    try:
-        async with asyncio.timeout(DEATH_WAIT):
-            await channel.ended.wait()  # what it has said before counts
-            return await channel.process.ended()
-    except TimeoutError:
-        if channel.process.has_exited():  # on a busy machine the cause comes later than the end
-            return await channel.process.ended()
-        mute = channel.ended.is_set()
-        return Death(DeathCause.STDOUT_CLOSED if mute else DeathCause.STDIN_CLOSED)
+        self._waiters.fail(error)

@@ -1,5 +1,9 @@
 """The revisions of MCP that are served, and which era each belongs to."""
 
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
 MODERN = "2026-07-28"
 # Newest first. 2024-11-05 has another HTTP transport, but its clients negotiate it over this one.
 HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -16,6 +20,7 @@ META_CAPABILITIES = META + "clientCapabilities"
 META_CLIENT = META + "clientInfo"
 META_SERVER = META + "serverInfo"
 META_LOG_LEVEL = META + "logLevel"
+META_SUBSCRIPTION = META + "subscriptionId"
 MODERN_KEYS = frozenset({META_VERSION, META_CAPABILITIES})
 
 
@@ -28,3 +33,22 @@ def negotiate(offered: object, spoken: str) -> str:
     if offered in HANDSHAKE and isinstance(offered, str):
         return min(offered, spoken)
     return spoken
+
+
+class Era(StrEnum):
+    """How a conversation begins: with initialize (to 2025-11-25), or with nothing (2026-07-28)."""
+
+    HANDSHAKE = "handshake"
+    MODERN = "modern"
+
+
+def era_of(hello: Mapping[str, Any]) -> Era:
+    """The era of a process by what it said first: its initialize or its server/discover result."""
+    return Era.MODERN if "supportedVersions" in hello else Era.HANDSHAKE
+
+
+def server_info(hello: Mapping[str, Any]) -> dict[str, Any]:
+    """What it calls itself, wherever its era has it."""
+    meta = hello.get("_meta")
+    info = hello.get("serverInfo", meta.get(META_SERVER) if isinstance(meta, dict) else None)
+    return info if isinstance(info, dict) else {}

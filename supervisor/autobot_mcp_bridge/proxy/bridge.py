@@ -105,7 +105,7 @@ class Bridge:
         an end.
         """
         for served in self._tasks:
-            served.shared.sessions.end_where(lambda _session: True)
+            served.shared.end()
             served.instance.retire()
             served.instance.hurry()
         tasks = list(self._tasks.values())
@@ -118,8 +118,7 @@ class Bridge:
     def end_streams(self) -> None:
         """End the sessions' own streams, and no session: whoever reads one opens it again."""
         for served in self.routes.values():
-            for session in served.shared.sessions:
-                session.outbox.hang_up()
+            served.shared.hang_up()
 
     async def leave(self) -> None:
         """Let go of all servers and sessions as they are: the next proxy goes on with them.
@@ -204,7 +203,7 @@ class Bridge:
             name = served.spec.instance
             said = {"MCP_INSTANCE": name}
             log.info("%s: removed from the configuration", name, extra=said)
-            served.shared.sessions.end_where(lambda _session: True)
+            served.shared.end()
             served.instance.retire()
         enabled = [served.spec.instance for served in routes.values() if served.spec.enabled]
         self.runtime.watch(enabled, self._heard)

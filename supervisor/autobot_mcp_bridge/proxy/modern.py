@@ -1,6 +1,9 @@
 """The endpoint at 2026-07-28: one POST a request, no session, headers that mirror the body."""
 
 import base64
+import re
+from functools import partial
+from typing import Any
 
 from aiohttp import web
 
@@ -22,12 +25,17 @@ from autobot_mcp_bridge.policy.methods import NAMED_BY
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal
+from autobot_mcp_bridge.proxy.listening import listen
 from autobot_mcp_bridge.proxy.replies import NULL, call_error_reply, error_reply, json_reply
 from autobot_mcp_bridge.proxy.served import Served
 from autobot_mcp_bridge.proxy.streams import answer, event
+from autobot_mcp_bridge.sessions.catalog import Mirrored
 
 METHOD_HEADER = "Mcp-Method"
 NAME_HEADER = "Mcp-Name"
+PARAM_HEADER = "Mcp-Param-"
+VISIBLE = re.compile(r"[\x21-\x7e \t]*")
+NUMBER = re.compile(r"-?\d{1,16}(\.0*)?")
 BASE64_START, BASE64_END = "=?base64?", "?="
 
 
@@ -55,8 +63,14 @@ async def post(
             status=202
         )  # it is acted on by nothing that a client could choose (E12)
     try:
+        if incoming.method == "subscriptions/listen":
+            return await _listen(request, served, principal, incoming, accepts)
         begun = await served.shared.begin_modern(
-            principal, incoming.message, client_id, streamable=accepts.stream
+            principal,
+            incoming.message,
+            client_id,
+            streamable=accepts.stream,
+            check=partial(_check_mirrored, request, client_id),
         )
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
@@ -67,6 +81,62 @@ async def post(
             return json_reply(begun)
         return web.Response(body=event(begun), content_type="text/event-stream")
     return await answer(request, begun, accepts, served.counts, modern=True)
+
+
+async def _listen(
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    incoming: Incoming,
+    accepts: Accepts,
+) -> web.StreamResponse:
+    """A stream of changes, until the client goes or the server does (E15, E16)."""
+    if not accepts.stream:
+        text = "Accept must allow text/event-stream"
+        reply = error_reply(406, INVALID_REQUEST, text, client_id=incoming.client_id or NULL)
+        raise Refusal(reply)
+    listener = await served.shared.listen(principal, incoming.message)
+    try:
+        served.counts.calls["ok"] += 1
+        return await listen(request, listener)
+    finally:
+        served.shared.unlisten(listener)
+
+
+def _check_mirrored(
+    request: web.BaseRequest,
+    client_id: bytes,
+    mirrored: tuple[Mirrored, ...],
+    params: dict[str, Any],
+) -> None:
+    """Parameters of a tool that its client repeats in headers (E5, Custom Headers)."""
+    for each in mirrored:
+        name = PARAM_HEADER + each.header
+        sent = _single(request, name, client_id)
+        value: Any = params.get("arguments")
+        for step in each.path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is None and sent is None:
+            continue
+        fits = sent is not None and VISIBLE.fullmatch(sent) is not None
+        if sent is None or not fits or not _equal(_decoded(sent), value):
+            where = ".".join(("params.arguments", *each.path))
+            raise _mismatch(f"{name} must equal {where}", client_id)
+
+
+def _equal(sent: str | None, value: object) -> bool:
+    """A header's text against a parameter; integers are compared as numbers."""
+    if sent is None:
+        return False
+    match value:
+        case bool():
+            return sent == str(value).lower()
+        case str():
+            return sent == value
+        case int():
+            return NUMBER.fullmatch(sent) is not None and float(sent) == value
+        case _:
+            return False
 
 
 def _check(request: web.BaseRequest, incoming: Incoming, client_id: bytes) -> None:

@@ -16,6 +16,7 @@ from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
 from autobot_mcp_bridge.sessions.kept import KeptSessions
+from autobot_mcp_bridge.sessions.listeners import Listeners
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
 from autobot_mcp_bridge.supervision.journal import Memory
@@ -53,17 +54,19 @@ class Served:
         self._memory = memory
         self._kept: KeptSessions | None = KeptSessions(memory, spec.instance)
         sessions = SessionTable(limits, time.monotonic, self._kept)
-        self.shared = SharedServer(spec, sessions, self.counts.count_drop, memory)
+        listeners = Listeners(limits.sessions_per_server, limits.sessions_per_token)
+        self.shared = SharedServer(spec, sessions, listeners, self.counts.count_drop, memory)
         hooks = Hooks(
             restored=self.shared.restored,
-            message=self.shared.notified,
+            adopted=self.shared.adopted,
+            message=self.shared.notices.take,
             started=self.counts.count_start,
             crashed=self._count_crash,
             dropped=self.counts.count_drop,
             changed=self._remember,
         )
         self.instance = Instance(spec, runtime, self._resolve, hooks, limits.calls_per_server)
-        self.shared.instance = self.instance
+        self.shared.serve_with(self.instance)
         self.instance.recall(memory.items(_INSTANCE, spec.instance).get(""))
         self._command: object = memory.items(_COMMAND, spec.instance).get("")
 

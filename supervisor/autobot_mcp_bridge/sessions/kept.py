@@ -1,7 +1,7 @@
 """The sessions of one server as the next process finds them (supervision/journal.py)."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autobot_mcp_bridge.supervision.journal import Memory
 
@@ -21,6 +21,8 @@ class KeptSession:
     digest: str
     version: str
     level: str | None
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
     subscriptions: set[str] = field(default_factory=set)
 
 
@@ -33,7 +35,9 @@ class KeptSessions:
 
     def write(self, session: "Session") -> None:
         """It was opened, or its level has changed."""
-        value = [session.principal.digest, session.version, session.level]
+        client = session.client
+        said = [client.capabilities, client.info]
+        value = [session.principal.digest, session.version, session.level, *said]
         self._memory.put(_SESSION, self._instance, session.id, value)
 
     def subscribed(self, session: "Session", uri: str) -> None:
@@ -68,8 +72,12 @@ class KeptSessions:
         found: dict[str, KeptSession] = {}
         for session_id, value in self._memory.items(_SESSION, self._instance).items():
             match value:
-                case [str(digest), str(version), (str() | None) as level]:
-                    found[session_id] = KeptSession(session_id, digest, version, level)
+                case [str(digest), str(version), (str() | None) as level, *said]:
+                    kept = KeptSession(session_id, digest, version, level)
+                    match said:
+                        case [dict(capabilities), dict(info)]:
+                            kept.capabilities, kept.info = capabilities, info
+                    found[session_id] = kept
         for name in self._memory.items(_SUBSCRIPTION, self._instance):
             session_id, _, uri = name.partition(" ")
             if session_id in found:

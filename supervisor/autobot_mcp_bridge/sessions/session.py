@@ -1,10 +1,13 @@
 """One client's conversation in the handshake era, and the table of them."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
+from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.backlog import Room
-from autobot_mcp_bridge.channels.channel import Call
+from autobot_mcp_bridge.channels.call import Call
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.policy.principals import Principal
@@ -20,11 +23,42 @@ MAX_URI = 8192  # characters of one
 STREAMS_FULL = 16
 
 
+# What a client may say of itself in its initialize, in bytes; more is as if it had said nothing.
+MAX_CLIENT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What a client has said of itself: a modern server is told with each request."""
+
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Self:
+        """Read it out of initialize's parameters."""
+        capabilities, info = params.get("capabilities"), params.get("clientInfo")
+        said = cls(
+            capabilities if isinstance(capabilities, dict) else {},
+            info if isinstance(info, dict) else {},
+        )
+        size = len(jsonrpc.dumps([said.capabilities, said.info]))
+        return said if size <= MAX_CLIENT else cls()
+
+
+def is_at_least(level: object, floor: str | None) -> bool:
+    """Tell whether a log message of this level is wanted; a level that nobody knows is."""
+    if level not in LEVELS or floor not in LEVELS:
+        return True
+    return LEVELS.index(str(level)) >= LEVELS.index(floor)
+
+
 class Session:
     """What the proxy remembers of a client between its requests. It outlives the process."""
 
     __slots__ = (
         "calls",
+        "client",
         "id",
         "last_used",
         "level",
@@ -42,6 +76,7 @@ class Session:
         self.principal = principal
         self.version = version
         self.outbox = outbox
+        self.client = Client()
         self.level: str | None = None
         self.subscriptions: set[str] = set()
         # The client's own id, as JSON so that 1 and "1" differ, of each call in flight.
@@ -51,8 +86,7 @@ class Session:
 
     def wants_level(self, level: object) -> bool:
         """Tell whether a log message of this level is for this client."""
-        wanted = self.level or "info"
-        return level not in LEVELS or LEVELS.index(str(level)) >= LEVELS.index(wanted)
+        return is_at_least(level, self.level or "info")
 
 
 class SessionTable:
@@ -76,7 +110,11 @@ class SessionTable:
         return iter(list(self._by_id.values()))
 
     def open(
-        self, principal: Principal, version: str, on_dropped: Callable[[str], None]
+        self,
+        principal: Principal,
+        version: str,
+        on_dropped: Callable[[str], None],
+        client: Client | None = None,
     ) -> Session:
         """Make a session.
 
@@ -92,7 +130,8 @@ class SessionTable:
             raise CallError(
                 Cause.TOO_MANY_SESSIONS, "the token has too many sessions", retry_after=60
             )
-        session = Session(principal, version, self._outbox(principal, on_dropped))
+        session = Session(principal, version, self.outbox(principal, on_dropped))
+        session.client = client or Client()
         self._enter(session)
         self.kept.write(session)
         return session
@@ -101,9 +140,10 @@ class SessionTable:
         self, kept: KeptSession, principal: Principal, on_dropped: Callable[[str], None]
     ) -> None:
         """Go on with a session of the proxy before; its time to expire begins anew."""
-        outbox = self._outbox(principal, on_dropped)
+        outbox = self.outbox(principal, on_dropped)
         session = Session(principal, kept.version, outbox, kept.id)
         session.level = kept.level
+        session.client = Client(kept.capabilities, kept.info)
         session.subscriptions = kept.subscriptions
         self._enter(session)
         for event in self.kept.unread(session.id):
@@ -114,7 +154,8 @@ class SessionTable:
         for session in self:
             self.kept.leave(session.id, session.outbox.rest())
 
-    def _outbox(self, principal: Principal, on_dropped: Callable[[str], None]) -> Outbox:
+    def outbox(self, principal: Principal, on_dropped: Callable[[str], None]) -> Outbox:
+        """What waits for a reader of this caller's, in the room that all of them share."""
         limits = self._limits
         room = self._rooms.setdefault(principal.digest, Room(STREAMS_FULL * limits.stream_bytes))
         return Outbox(limits.stream_events, limits.stream_bytes, on_dropped, room)

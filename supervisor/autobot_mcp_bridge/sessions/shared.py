@@ -1,30 +1,29 @@
 """A shared server: one process for all its sessions and all modern requests.
 
-The proxy initializes the process once, offers it no client features, and answers each client's
-initialize from that. Sessions outlive the process: what they had subscribed to is restored in the
-next one. No call is ever sent twice.
+The proxy says the first words to the process once and answers each client's from what it heard. A
+server that can is spoken to in the modern era, which keeps no state for a client, and handshake
+clients are translated; any other is offered no client features, and modern clients are translated.
+Sessions outlive the process: what they had subscribed to is restored in the next one. No call is
+ever sent twice.
 """
 
-import hashlib
-import time
 from collections.abc import Callable
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
-from autobot_mcp_bridge.channels.channel import Call, Channel
+from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.channels.jsonrpc import Answer
-from autobot_mcp_bridge.model.budget import Budget
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import (
-    META_CAPABILITIES,
-    META_CLIENT,
+    LATEST_HANDSHAKE,
     META_LOG_LEVEL,
     META_SERVER,
-    META_VERSION,
-    SUPPORTED,
+    Era,
+    era_of,
     negotiate,
+    server_info,
 )
 from autobot_mcp_bridge.policy.methods import (
     HANDSHAKE_REQUESTS,
@@ -34,26 +33,41 @@ from autobot_mcp_bridge.policy.methods import (
 )
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
-from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, encode_modern
+from autobot_mcp_bridge.sessions.catalog import Catalog, Mirrored, digest_of, mirrored_of
+from autobot_mcp_bridge.sessions.dialects import (
+    discovered,
+    dress,
+    initialized,
+    meta_of,
+    own_request,
+    params_of,
+    undress,
+)
+from autobot_mcp_bridge.sessions.exchange import (
+    Encode,
+    Exchange,
+    Finish,
+    for_handshake,
+    for_modern,
+    translated,
+)
+from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
+from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
 from autobot_mcp_bridge.sessions.session import (
     LEVELS,
-    MAX_SUBSCRIPTIONS,
-    MAX_URI,
+    Client,
     Session,
     SessionTable,
 )
+from autobot_mcp_bridge.sessions.settings import LOCAL, Settings
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
+from autobot_mcp_bridge.sessions.wishes import OWN_CALL, Wishes
 from autobot_mcp_bridge.supervision.journal import Memory
 
-# Deadline of the proxy's own requests that restore sessions in a new process.
-RESTORE_CALL = 3.0
-# A notification is given to at most so many sessions a second (and at once): a delivery costs about
-# a microsecond, and no server may take more than some percent of the loop with them.
-DELIVERIES = 20_000
-TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-_TOOLS = "tools"
-# Capabilities that need a stream which modern clients cannot open here.
-STREAM_FLAGS = ("listChanged", "subscribe")
+# Pages of tools/list that are read for the parameters that clients mirror into headers.
+MAX_PAGES = 50
+# What a client of the modern era repeats in headers is checked by whoever knows them.
+CheckMirrored = Callable[[tuple[Mirrored, ...], dict[str, Any]], None]
 
 
 class SharedServer:
@@ -63,35 +77,40 @@ class SharedServer:
         self,
         spec: ServerSpec,
         sessions: SessionTable,
+        listeners: Listeners,
         on_dropped: Callable[[str], None],
         memory: Memory,
     ) -> None:
         self.sessions = sessions
-        self.instance: Instance  # set by whoever builds both
+        self.listeners = listeners
         self._on_dropped = on_dropped
-        self._tools_list: Answer | None = None  # the first page, as the server gave it
-        self._tools_stale = False  # it is of a definition that no longer stands
-        self._memory = memory
-        # Of the list that sessions may know, also from a proxy before; "" when they know none.
-        self._tools_digest = str(memory.items(_TOOLS, spec.instance).get("", ""))
         self._server_meta = b""
+        self._catalog = Catalog(memory, spec.instance)
         self._tasks = TaskOwners(memory, spec.instance)
-        self._deliveries = Budget(DELIVERIES, DELIVERIES, time.monotonic())
+        self._wishes = Wishes(sessions, listeners)
+        self._settings = Settings(sessions, self._wishes)
+        self.notices = Notices(
+            sessions, listeners, self._wishes, self._catalog, self._tasks, on_dropped
+        )
         self.configure(spec)
+
+    def serve_with(self, instance: Instance) -> None:
+        """Tell whose process it is; once, by whoever builds both."""
+        self.instance = self.notices.instance = instance
 
     def configure(self, spec: ServerSpec) -> None:
         self.spec = spec
-        self.tools = ToolRule(spec.tools)
+        self._catalog.rule = ToolRule(spec.tools)
 
     def forget(self) -> None:
         """The definition's process changed: what was cached of it counts no more."""
-        self._tools_stale = True
+        self._catalog.stale()
         self._server_meta = b""
 
     # ---- the two eras' first words ----
 
     async def hello(self) -> dict[str, Any]:
-        """The server's initialize result, from its last process while it sleeps.
+        """What the server said first, from its last process while it sleeps.
 
         Raises:
             CallError: it has never run and cannot be started.
@@ -114,29 +133,10 @@ class SharedServer:
             CallError: the server cannot be started, or there are too many sessions.
         """
         hello = await self.hello()
-        version = negotiate(params.get("protocolVersion"), hello["protocolVersion"])
-        session = self.sessions.open(principal, version, self._on_dropped)
-        return session, {**hello, "protocolVersion": version}
-
-    async def discover(self) -> dict[str, Any]:
-        """The answer to server/discover, made from the initialize result (G5)."""
-        hello = await self.hello()
-        capabilities = {
-            name: {key: flag for key, flag in value.items() if key not in STREAM_FLAGS}
-            for name, value in hello["capabilities"].items()
-            if isinstance(value, dict) and name not in ("logging", "tasks")
-        }
-        result: dict[str, Any] = {
-            "resultType": "complete",
-            "supportedVersions": list(SUPPORTED),
-            "capabilities": capabilities,
-            "ttlMs": 0,
-            "cacheScope": "private",
-            "_meta": {META_SERVER: hello.get("serverInfo", {})},
-        }
-        if isinstance(hello.get("instructions"), str):
-            result["instructions"] = hello["instructions"]
-        return result
+        spoken = hello.get("protocolVersion", LATEST_HANDSHAKE)
+        version = negotiate(params.get("protocolVersion"), spoken)
+        session = self.sessions.open(principal, version, self._on_dropped, Client.of(params))
+        return session, initialized(hello, version)
 
     # ---- requests ----
 
@@ -153,35 +153,63 @@ class SharedServer:
             return jsonrpc.result_body(client_id, {})
         if not allowed(method, HANDSHAKE_REQUESTS, self.spec.methods.allow):
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
-        _check_id(session, client_id)
-        params = _params(message)
-        finish: Finish | None = None
-        match method:
-            case "tools/list":
-                if (cached := self._cached_tools(params)) is not None:
-                    return cached.encode(client_id)
-                finish = self._finish_tools(params)
-            case "tools/call":
-                self._check_tool(params)
-                finish = self._finish_task(session.principal, params)
-            case "logging/setLevel":
-                finish = self._finish_level(session, message, params)
-            case "resources/subscribe":
-                finish = self._finish_subscribe(session, params)
-            case "resources/unsubscribe":
-                if self._still_subscribed(session, params.get("uri")):
-                    return jsonrpc.result_body(client_id, {})
-            case _ if method.startswith("tasks/"):
-                finish = self._task(session.principal, method, params)
+        if client_id in session.calls or client_id in session.waiting:
+            raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
+        params = params_of(message)
+        if method == "tools/list" and (known := self._known_tools(params)) is not None:
+            return known[0].encode(client_id)
+        finish = self._finish(session.principal, method, params)
         channel = await self._ready(session, client_id)
+        if self.era is Era.MODERN:
+            return self._begin_dressed(
+                channel, session, message, client_id, finish, streamable=streamable
+            )
+        if method in LOCAL:
+            if method == "resources/unsubscribe" and self._settings.unsubscribe(session, params):
+                return jsonrpc.result_body(client_id, {})
+            finish = self._settings.finish(session, message)
         call = channel.request(message, self.spec.timeouts.call, session)
         call.streamable = streamable
-        return Exchange(channel, call, client_id, method, session=session, finish=finish)
+        return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
+
+    def _begin_dressed(
+        self,
+        channel: Channel,
+        session: Session,
+        message: dict[str, Any],
+        client_id: bytes,
+        finish: Finish | None,
+        *,
+        streamable: bool,
+    ) -> Exchange | bytes:
+        """A handshake client's request to a modern process, which keeps nothing of a session."""
+        method = message["method"]
+        if method in LOCAL:
+            self._settings.set(session, method, params_of(message))
+            self._follow(channel)
+            return jsonrpc.result_body(client_id, {})
+        level = dress(message, session)
+        call = channel.request(message, self.spec.timeouts.call, session)
+        call.streamable, call.log_level = streamable, level
+        return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
 
     async def begin_modern(
-        self, principal: Principal, message: dict[str, Any], client_id: bytes, *, streamable: bool
+        self,
+        principal: Principal,
+        message: dict[str, Any],
+        client_id: bytes,
+        *,
+        streamable: bool,
+        check: CheckMirrored,
     ) -> Exchange | bytes:
-        """Send a 2026-07-28 request on, in the words of the handshake era.
+        """Send a 2026-07-28 request on; to a handshake process in its own words.
+
+        Args:
+            principal: whose it is.
+            message: the request.
+            client_id: its id, as JSON.
+            streamable: whether the client reads a stream.
+            check: sees to the headers that mirror parameters of a tool; what it raises passes.
 
         Raises:
             CallError: as `begin`.
@@ -191,24 +219,26 @@ class SharedServer:
             method, MODERN_REQUESTS, self.spec.methods.allow
         ):
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
-        params = _params(message)
+        params = params_of(message)
         if method == "server/discover":
-            return jsonrpc.result_body(client_id, await self.discover())
-        finish: Finish | None = None
-        if method == "tools/call":
-            self._check_tool(params)
-            finish = self._finish_task(principal, params)
-        elif method == "tools/list":
-            if (cached := self._cached_tools(params)) is not None:
-                return encode_modern(cached, client_id, method, self._meta())[1]
-            finish = self._finish_tools(params)
-        elif method.startswith("tasks/"):
-            finish = self._task(principal, method, params)
-        _strip_modern_meta(params)
+            return jsonrpc.result_body(client_id, discovered(await self.hello()))
+        if method == "tools/list" and (known := self._known_tools(params)) is not None:
+            return self._encode(method, known[1])(known[0], client_id)[1]
+        finish = self._finish(principal, method, params)
         channel = await self.instance.ready()
+        if method == "tools/call":
+            mirrored = await self._mirrored(channel)
+            if (found := mirrored.get(str(params.get("name")))) is not None:
+                check(found, params)
+        level = meta_of(params).get(META_LOG_LEVEL)
+        if self.era is Era.HANDSHAKE:
+            undress(params)
+            if level is not None:
+                self._wishes.raise_level(channel, level)
         call = channel.request(message, self.spec.timeouts.call, principal)
         call.streamable = streamable
-        return Exchange(channel, call, client_id, method, finish=finish, server_meta=self._meta())
+        call.log_level = level if level in LEVELS else None
+        return Exchange(channel, call, client_id, self._encode(method, self.era), finish=finish)
 
     def cancel(self, session: Session, params: dict[str, Any]) -> None:
         """A client's notifications/cancelled: only for its own open call (D2)."""
@@ -218,6 +248,11 @@ class SharedServer:
         channel = self.instance.channel
         if call is not None and channel is not None:
             channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
+
+    @property
+    def era(self) -> Era:
+        """Of the process that there is."""
+        return era_of(self.instance.hello or {})
 
     async def _ready(self, session: Session, client_id: bytes) -> Channel:
         """The channel for a call, which can be cancelled while its server starts."""
@@ -230,44 +265,106 @@ class SharedServer:
         finally:
             session.waiting.discard(client_id)
 
+    def _finish(self, principal: Principal, method: str, params: dict[str, Any]) -> Finish | None:
+        """What is to be done with the answer, whoever asked.
+
+        Raises:
+            CallError: the request is denied.
+        """
+        if method == "tools/list":
+            return self._finish_tools(params)
+        if method == "tools/call":
+            name = params.get("name")
+            if not self._catalog.rule.allows(name):
+                raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
+            if "task" in params:
+                return lambda answer: self._tasks.learn(principal, answer)
+        elif method == "tasks/list":
+            return lambda answer: self._tasks.own(principal, answer)
+        elif method.startswith("tasks/"):
+            self._tasks.check(principal, params)
+        return None
+
+    def end(self) -> None:
+        """End every session and stream."""
+        self.sessions.end_where(lambda _session: True)
+        for listener in self.listeners:
+            self.listeners.close(listener)
+
+    def hang_up(self) -> None:
+        """End the streams, and no session: whoever reads one opens it again."""
+        for stream in (*self.sessions, *self.listeners):
+            stream.outbox.hang_up()
+
     def dismiss(self, is_valid: Callable[[Principal], bool]) -> None:
-        """End the sessions and open calls of whoever is no longer let in (F7)."""
+        """End the sessions, streams and open calls of whoever is no longer let in (F7)."""
         self.sessions.end_where(lambda session: not is_valid(session.principal))
+        for listener in self.listeners:
+            if not is_valid(listener.principal):
+                self.listeners.close(listener)
         channel = self.instance.channel
         for call in list(channel.pending.values()) if channel is not None else ():
             owner = call.owner.principal if isinstance(call.owner, Session) else call.owner
             if channel is not None and isinstance(owner, Principal) and not is_valid(owner):
                 channel.cancel(call, "its token is no longer valid")
 
-    def _still_subscribed(self, session: Session, uri: object) -> bool:
-        """End a session's own subscription; whether others hold one to the same."""
-        if not isinstance(uri, str):
-            return False
-        session.subscriptions.discard(uri)
-        self.sessions.kept.unsubscribed(session.id, uri)
-        return any(uri in other.subscriptions for other in self.sessions)
-
-    def _check_tool(self, params: dict[str, Any]) -> None:
-        name = params.get("name")
-        if not self.tools.allows(name):
-            raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
-
-    def _meta(self) -> bytes:
+    def _encode(self, method: str, era: Era) -> Encode:
+        """What an answer in the words of that era becomes for a modern client."""
+        if era is Era.MODERN:
+            return for_modern
         if not self._server_meta and self.instance.hello is not None:
-            info = jsonrpc.dumps({META_SERVER: self.instance.hello.get("serverInfo", {})})
+            info = jsonrpc.dumps({META_SERVER: server_info(self.instance.hello)})
             self._server_meta = b'"_meta":' + info + b","
-        return self._server_meta
+        return translated(method, self._server_meta)
+
+    # ---- listening ----
+
+    async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
+        """Open a modern client's stream of changes (E15); the caller ends it by `unlisten`.
+
+        Raises:
+            CallError: the server cannot be started, or the request is none.
+        """
+        hello = await self.hello()
+        before = self._wishes.uris()
+        listener = self.listeners.open(
+            principal,
+            message,
+            hello["capabilities"],
+            lambda of: self.sessions.outbox(of, self._on_dropped),
+        )
+        if (channel := self.instance.channel) is not None:
+            self._follow(channel, new=listener.uris - before)
+        return listener
+
+    def unlisten(self, listener: Listener) -> None:
+        """The stream has ended."""
+        self.listeners.close(listener)
+        if (channel := self.instance.channel) is not None:
+            self._follow(channel, gone=listener.uris)
+
+    def _follow(
+        self,
+        channel: Channel,
+        new: frozenset[str] = frozenset(),
+        gone: frozenset[str] = frozenset(),
+    ) -> None:
+        """Have the process tell what is wanted now."""
+        hello = self.instance.hello
+        if hello is not None and era_of(hello) is Era.MODERN:
+            self._wishes.listen(channel, hello["capabilities"], fresh=False)
+        else:
+            self._wishes.follow(channel, gone=gone, new=new)
 
     # ---- lists ----
 
-    def _cached_tools(self, params: dict[str, Any]) -> Answer | None:
+    def _known_tools(self, params: dict[str, Any]) -> tuple[Answer, Era] | None:
         """The list of a server that sleeps, so that asking does not wake it (A15)."""
-        if self._tools_list is None or self._tools_stale or params.get("cursor"):
-            return None
-        if self.instance.channel is not None:
+        known = self._catalog.cached(params)
+        if known is None or self.instance.channel is not None:
             return None
         self.instance.check_startable()
-        return self._filtered(self._tools_list)
+        return known
 
     def _finish_tools(self, params: dict[str, Any]) -> Finish:
         first_page = not params.get("cursor")
@@ -276,177 +373,62 @@ class SharedServer:
             if answer.is_error:
                 return answer
             if first_page:
-                self._learn_tools(answer)
-            return self._filtered(answer)
+                self._catalog.learn(answer, self.era)
+            return self._catalog.filtered(answer)
 
         return finish
 
-    def _learn_tools(self, answer: Answer) -> None:
-        old, self._tools_list = self._tools_list, answer
-        self._tools_stale = False
-        if old is None or old.encode(b"0") != answer.encode(b"0"):
-            self._tools_digest = _digest(answer)
-            self._memory.put(_TOOLS, self.spec.instance, "", self._tools_digest)
+    async def _mirrored(self, channel: Channel) -> dict[str, tuple[Mirrored, ...]]:
+        """The parameters that clients mirror into headers, by tool; asked for once (E5)."""
+        catalog = self._catalog
+        if catalog.mirrored is None:
+            found: dict[str, tuple[Mirrored, ...]] = {}
+            params: dict[str, Any] = {}
+            for _ in range(MAX_PAGES):
+                request = own_request(self.era, "tools/list", params)
+                try:
+                    body = (await channel.request(request, OWN_CALL).result()).parsed()
+                except CallError:
+                    return found  # to be asked again by the next call
+                result = body.get("result")
+                if not isinstance(result, dict):
+                    break
+                found |= mirrored_of(result.get("tools"))
+                cursor = result.get("nextCursor")
+                if not isinstance(cursor, str):
+                    break
+                params = {"cursor": cursor}
+            catalog.mirrored = found
+        return catalog.mirrored
 
-    def _filtered(self, answer: Answer) -> Answer:
-        if self.tools.everything:
-            return answer
-        message = answer.parsed()
-        return jsonrpc.rebuilt({**message, "result": self.tools.listed(message["result"])})
-
-    # ---- tasks ----
-
-    def _finish_task(self, principal: Principal, params: dict[str, Any]) -> Finish | None:
-        if "task" not in params:
-            return None
-        return lambda answer: self._tasks.learn(principal, answer)
-
-    def _task(self, principal: Principal, method: str, params: dict[str, Any]) -> Finish | None:
-        if method == "tasks/list":
-            return lambda answer: self._tasks.own(principal, answer)
-        self._tasks.check(principal, params)
-        return None
-
-    # ---- what the server says by itself ----
-
-    def notified(self, message: dict[str, Any], line: bytes) -> None:
-        """Give a notification that names no request to those whom it concerns (C2, C5).
-
-        They get `line` as the server wrote it.
-        """
-        params = _params(message)
-        match message["method"]:
-            case "notifications/tools/list_changed":
-                self._tools_list = None
-                self._tools_digest = ""
-                self._memory.drop(_TOOLS, self.spec.instance, "")
-                self._deliver(line, list(self.sessions))
-            case "notifications/resources/list_changed" | "notifications/prompts/list_changed":
-                self._deliver(line, list(self.sessions))
-            case "notifications/resources/updated":
-                uri = params.get("uri")
-                if isinstance(uri, str):
-                    self._deliver(line, [s for s in self.sessions if uri in s.subscriptions])
-            case "notifications/message":
-                level = params.get("level")
-                self._deliver(line, [s for s in self._concerned() if s.wants_level(level)])
-            case "notifications/tasks/status":
-                owner = self._tasks.owner(params.get("taskId"))
-                self._deliver(line, [s for s in self.sessions if s.principal.digest == owner])
-            case "notifications/cancelled":
-                self._on_dropped("cancelled")  # of a request that we answered ourselves
-            case _:
-                self._deliver(line, self._concerned())
-
-    def _concerned(self) -> list[Session]:
-        """Whom a message may concern: never guessed between several calls, or several tokens."""
-        channel = self.instance.channel
-        owners = {call.owner for call in channel.pending.values()} if channel is not None else set()
-        if not owners and len({session.principal.digest for session in self.sessions}) <= 1:
-            return list(self.sessions)
-        if len(owners) == 1 and isinstance(owner := owners.pop(), Session):
-            return [owner]
-        self._on_dropped("ambiguous")
-        return []
-
-    def _deliver(self, line: bytes, sessions: list[Session]) -> None:
-        if sessions and not self._deliveries.take(time.monotonic(), len(sessions)):
-            self._on_dropped("flood")
-            return
-        channel = self.instance.channel
-        for session in sessions:
-            calls = [call for call in session.calls.values() if call.streamable and not call.done]
-            if len(calls) == 1 and channel is not None:
-                channel.push(calls[0], line)
-            else:
-                session.outbox.push(line)
-
-    # ---- a new process ----
+    # ---- a process ----
 
     async def restored(self, channel: Channel) -> None:
         """Bring a new process to where the sessions left the last one."""
-        calls: list[Call] = []
-        levels = [session.level for session in self.sessions if session.level is not None]
-        if levels:
-            calls.append(
-                _ask(channel, "logging/setLevel", {"level": min(levels, key=LEVELS.index)})
-            )
-        uris = sorted(set().union(*(session.subscriptions for session in self.sessions)))
-        calls += [_ask(channel, "resources/subscribe", {"uri": uri}) for uri in uris]
-        tools = _ask(channel, "tools/list", {}) if self._tools_digest else None
+        hello = self.instance.hello or {}
+        if era_of(hello) is Era.MODERN:
+            self._wishes.listen(channel, hello["capabilities"], fresh=True)
+            calls = []
+        else:
+            calls = self._wishes.restore(channel)
+        tools = None
+        if self._catalog.digest:
+            tools = channel.request(own_request(self.era, "tools/list", {}), OWN_CALL)
         for call in calls:
             await call.result()
-        if tools is None or not self._tools_digest:
+        if tools is None or not self._catalog.digest:
             return
         answer = await tools.result()
         if answer.is_error:
             return
-        differs = _digest(answer) != self._tools_digest
-        self._learn_tools(answer)
+        differs = digest_of(answer) != self._catalog.digest
+        self._catalog.learn(answer, self.era)
         if differs:
-            self._deliver(TOOLS_CHANGED, list(self.sessions))
+            message = {"jsonrpc": "2.0", "method": TOOLS_CHANGED}
+            self.notices.tell_all(message, jsonrpc.dumps(message))
 
-    def _finish_level(
-        self, session: Session, message: dict[str, Any], params: dict[str, Any]
-    ) -> Finish | None:
-        """One process has one level: the most verbose that any session wants."""
-        wanted = params.get("level")
-        if wanted not in LEVELS:
-            return None
-        others = [other.level for other in self.sessions if other is not session and other.level]
-        message["params"] = {**params, "level": min([wanted, *others], key=LEVELS.index)}
-
-        def finish(answer: Answer) -> Answer:
-            if not answer.is_error:
-                session.level = wanted
-                if session in self.sessions:
-                    self.sessions.kept.write(session)
-            return answer
-
-        return finish
-
-    def _finish_subscribe(self, session: Session, params: dict[str, Any]) -> Finish | None:
-        uri = params.get("uri")
-        if not isinstance(uri, str):
-            return None
-        if len(uri) > MAX_URI:
-            raise CallError(Cause.BAD_TEXT, f"uri: at most {MAX_URI} characters")
-        if len(session.subscriptions) >= MAX_SUBSCRIPTIONS:
-            raise CallError(Cause.QUEUE_FULL, "the session has too many subscriptions")
-
-        def finish(answer: Answer) -> Answer:
-            if not answer.is_error and session in self.sessions:
-                session.subscriptions.add(uri)
-                self.sessions.kept.subscribed(session, uri)
-            return answer
-
-        return finish
-
-
-def _digest(answer: Answer) -> str:
-    return hashlib.sha256(answer.encode(b"0")).hexdigest()
-
-
-def _params(message: dict[str, Any]) -> dict[str, Any]:
-    params = message.get("params")
-    return params if isinstance(params, dict) else {}
-
-
-def _check_id(session: Session, client_id: bytes) -> None:
-    if client_id in session.calls or client_id in session.waiting:
-        raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
-
-
-def _strip_modern_meta(params: dict[str, Any]) -> None:
-    """Take out what belongs to the modern era: some servers refuse a mix (PROTOCOL section 1)."""
-    meta = params.get("_meta")
-    if isinstance(meta, dict):
-        for key in (META_VERSION, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL):
-            meta.pop(key, None)
-        if not meta:
-            del params["_meta"]
-
-
-def _ask(channel: Channel, method: str, params: dict[str, Any]) -> Call:
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    return channel.request(message, RESTORE_CALL)
+    def adopted(self, channel: Channel) -> None:
+        """Go on with a process that an earlier proxy has greeted."""
+        if self.era is Era.MODERN:
+            capabilities = (self.instance.hello or {}).get("capabilities", {})
+            self._wishes.listen(channel, capabilities, fresh=True)

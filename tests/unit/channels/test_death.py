@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from autobot_mcp_bridge.channels import instance
+from autobot_mcp_bridge.channels import ends
+from autobot_mcp_bridge.channels.ends import death_of
 from autobot_mcp_bridge.model.death import Death, DeathCause
 
 KILLED = Death(DeathCause.SIGNAL, 9)
@@ -29,7 +30,7 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(instance, "DEATH_WAIT", 0.01)
+    monkeypatch.setattr(ends, "DEATH_WAIT", 0.01)
 
 
 def channel_of(process, *, ended=True):
@@ -40,10 +41,10 @@ def channel_of(process, *, ended=True):
 
 
 async def test_a_process_that_is_gone_has_its_own_cause_however_late_that_comes():
-    assert await instance.death_of(channel_of(Process(gone=True))) == KILLED
+    assert await death_of(channel_of(Process(gone=True))) == KILLED
 
 
 async def test_one_that_lives_on_has_closed_the_pipe_that_ended():
-    mute = await instance.death_of(channel_of(Process(gone=False)))
-    deaf = await instance.death_of(channel_of(Process(gone=False), ended=False))
+    mute = await death_of(channel_of(Process(gone=False)))
+    deaf = await death_of(channel_of(Process(gone=False), ended=False))
     assert (mute.cause, deaf.cause) == (DeathCause.STDOUT_CLOSED, DeathCause.STDIN_CLOSED)

@@ -1,0 +1,112 @@
+"""What a server's tools are, as far as the proxy has to know it.
+
+The list is kept while the server sleeps, so that asking does not wake it; its digest tells whether
+a new process lists others; and the parameters that clients mirror into headers are known by tool
+(26 transports, Custom Headers), since a stdio server sees no header.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.jsonrpc import Answer
+from autobot_mcp_bridge.model.versions import Era
+from autobot_mcp_bridge.policy.tools import ToolRule
+from autobot_mcp_bridge.supervision.journal import Memory
+
+_TOOLS = "tools"
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# How deep an annotated parameter may lie.
+MAX_STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """A parameter that a client repeats in a header: `Mcp-Param-` and the name."""
+
+    header: str
+    path: tuple[str, ...]
+
+
+class Catalog:
+    """The tools of one server."""
+
+    def __init__(self, memory: Memory, instance: str) -> None:
+        self.rule: ToolRule  # set by whoever configures it
+        self._memory = memory
+        self._instance = instance
+        self._first: Answer | None = None  # the first page, as the server gave it
+        self._era: Era | None = None  # of the process that gave it
+        self._stale = False  # it is of a definition that no longer stands
+        # Of the list that sessions may know, also from a proxy before; "" when they know none.
+        self.digest = str(memory.items(_TOOLS, instance).get("", ""))
+        self.mirrored: dict[str, tuple[Mirrored, ...]] | None = None  # None: not asked for yet
+
+    def stale(self) -> None:
+        """The definition's process has changed: what was cached of it counts no more."""
+        self._stale = True
+        self.mirrored = None
+
+    def changed(self) -> None:
+        """The server says that its tools are others."""
+        self._first = None
+        self.digest = ""
+        self.mirrored = None
+        self._memory.drop(_TOOLS, self._instance, "")
+
+    def cached(self, params: dict[str, Any]) -> tuple[Answer, Era] | None:
+        """The list that is known, filtered, and the era whose words it has."""
+        if self._first is None or self._era is None or self._stale or params.get("cursor"):
+            return None
+        return self.filtered(self._first), self._era
+
+    def learn(self, answer: Answer, era: Era) -> None:
+        """Keep the first page."""
+        old, self._first = self._first, answer
+        self._stale, self._era = False, era
+        if old is None or old.encode(b"0") != answer.encode(b"0"):
+            self.digest = digest_of(answer)
+            self._memory.put(_TOOLS, self._instance, "", self.digest)
+            self.mirrored = None
+
+    def filtered(self, answer: Answer) -> Answer:
+        """Without the tools that nobody may call here."""
+        if self.rule.everything:
+            return answer
+        message = answer.parsed()
+        return jsonrpc.rebuilt({**message, "result": self.rule.listed(message["result"])})
+
+
+def digest_of(answer: Answer) -> str:
+    return hashlib.sha256(answer.encode(b"0")).hexdigest()
+
+
+def mirrored_of(tools: object) -> Iterator[tuple[str, tuple[Mirrored, ...]]]:
+    """The annotated tools of one page of tools/list."""
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
+            continue
+        found = tuple(_annotated(tool.get("inputSchema"), ()))
+        if found:
+            yield name, found
+
+
+def _annotated(schema: object, path: tuple[str, ...]) -> Iterator[Mirrored]:
+    """Those that are reachable by `properties` alone; what breaks the rules is no annotation."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or len(path) >= MAX_STEPS:
+        return
+    for name, inner in properties.items():
+        if not isinstance(inner, dict):
+            continue
+        header = inner.get("x-mcp-header")
+        if isinstance(header, str) and _TOKEN.fullmatch(header) and _is_primitive(inner):
+            yield Mirrored(header, (*path, name))
+        yield from _annotated(inner, (*path, name))
+
+
+def _is_primitive(schema: dict[str, Any]) -> bool:
+    return schema.get("type") in ("string", "integer", "boolean")

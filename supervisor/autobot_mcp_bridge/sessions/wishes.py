@@ -1,0 +1,135 @@
+"""What one process is asked to tell, so that each session and listener hears what it asked for.
+
+A handshake process is subscribed to each resource and told one level of logs. A modern one has one
+`subscriptions/listen` request of the proxy's, which is replaced when the wishes change: the old one
+counts until the new one is acknowledged, so that no change is told twice or not at all.
+"""
+
+from typing import Any
+
+from autobot_mcp_bridge.channels.call import Call
+from autobot_mcp_bridge.channels.channel import Channel
+from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.model.versions import META_SUBSCRIPTION, Era
+from autobot_mcp_bridge.sessions.dialects import meta_of, own_request, params_of
+from autobot_mcp_bridge.sessions.listeners import (
+    ACKNOWLEDGED,
+    FILTER,
+    URIS,
+    Listeners,
+    promised,
+)
+from autobot_mcp_bridge.sessions.session import LEVELS, SessionTable
+
+# Deadline of the proxy's own requests, in seconds.
+OWN_CALL = 3.0
+
+
+class Wishes:
+    """The wishes of one server's clients, put to its process."""
+
+    def __init__(self, sessions: SessionTable, listeners: Listeners) -> None:
+        self._sessions = sessions
+        self._listeners = listeners
+        self._listening = 0  # the listen request whose messages count; 0: none
+        self._next = 0  # the one that is not acknowledged yet
+        self._told: frozenset[str] = frozenset()
+        self._level = ""  # of the handshake process; "": its own choice
+
+    def uris(self) -> frozenset[str]:
+        """Resources that anybody has subscribed to."""
+        wanted: set[str] = set()
+        for session in self._sessions:
+            wanted |= session.subscriptions
+        for listener in self._listeners:
+            wanted |= listener.uris
+        return frozenset(wanted)
+
+    # ---- a handshake process ----
+
+    def restore(self, channel: Channel) -> list[Call]:
+        """Bring a new handshake process to where its sessions left the last one."""
+        calls: list[Call] = []
+        self._level = ""
+        levels = [session.level for session in self._sessions if session.level is not None]
+        if levels:
+            calls.append(self._set_level(channel, min(levels, key=LEVELS.index)))
+        calls += [_subscribe(channel, uri) for uri in sorted(self.uris())]
+        return calls
+
+    def level(self, wanted: str, but: object = None) -> str:
+        """One process has one level: the most verbose that any session wants."""
+        others = [each.level for each in self._sessions if each is not but and each.level]
+        return min([wanted, *others], key=LEVELS.index)
+
+    def raise_level(self, channel: Channel, wanted: object) -> None:
+        """Have the process tell at least that much: one modern request asks for it."""
+        if wanted not in LEVELS:
+            return
+        level = self.level(str(wanted))
+        if not self._level or LEVELS.index(level) < LEVELS.index(self._level):
+            self._set_level(channel, level)
+
+    def _set_level(self, channel: Channel, level: str) -> Call:
+        self._level = level
+        return _ask(channel, "logging/setLevel", {"level": level})
+
+    def follow(self, channel: Channel, gone: frozenset[str], new: frozenset[str]) -> None:
+        """A listener has come or gone: tell the handshake process what that changes."""
+        wanted = self.uris()
+        for uri in new:
+            _subscribe(channel, uri)
+        for uri in gone - wanted:
+            _ask(channel, "resources/unsubscribe", {"uri": uri})
+
+    # ---- a modern process ----
+
+    def listen(self, channel: Channel, capabilities: dict[str, Any], *, fresh: bool) -> None:
+        """Ask a modern process to tell what is wanted now, unless it has been.
+
+        Args:
+            channel: its channel.
+            capabilities: what it is capable of.
+            fresh: it has not been asked by us before.
+        """
+        wanted = self.uris()
+        if fresh:
+            self._listening = self._next = 0
+        elif wanted == self._told:
+            return
+        wish: dict[str, Any] = {
+            field: True
+            for field, (_, area) in FILTER.items()
+            if promised(capabilities, area, "listChanged")
+        }
+        if wanted and promised(capabilities, "resources", "subscribe"):
+            wish[URIS] = sorted(wanted)
+        if not wish and not self._listening:
+            return
+        message = own_request(Era.MODERN, "subscriptions/listen", {"notifications": wish})
+        try:
+            number = channel.stand(message)
+        except CallError:
+            return  # it does not read; whoever needs it hears so by the call
+        if self._next:
+            channel.stand_down(self._next)
+        self._next, self._told = number, wanted
+
+    def takes(self, channel: Channel, message: dict[str, Any]) -> bool:
+        """Whether a modern process's message about a subscription is news."""
+        number = meta_of(params_of(message)).get(META_SUBSCRIPTION)
+        if message["method"] != ACKNOWLEDGED:
+            return number is not None and number == self._listening
+        if number == self._next:
+            if self._listening:
+                channel.stand_down(self._listening)
+            self._listening, self._next = self._next, 0
+        return False
+
+
+def _ask(channel: Channel, method: str, params: dict[str, Any]) -> Call:
+    return channel.request(own_request(Era.HANDSHAKE, method, params), OWN_CALL)
+
+
+def _subscribe(channel: Channel, uri: str) -> Call:
+    return _ask(channel, "resources/subscribe", {"uri": uri})
