@@ -53,6 +53,7 @@ class Channel:
         *,
         attention: asyncio.Event,
         on_message: Callable[[dict[str, Any], bytes], None],
+        on_request: Callable[[dict[str, Any], bytes], bool] = lambda _message, _line: False,
         on_dropped: Callable[[str], None],
         adopted: Adopted | None = None,
     ) -> None:
@@ -74,6 +75,7 @@ class Channel:
         self._torn = adopted is not None and adopted.torn
         self._room = Room(max(EVENT_BYTES, 2 * caps.line))
         self._on_message = on_message
+        self._on_request = on_request
         self._on_dropped = on_dropped
         self._pipes: Pipes | None = None
         self._ticker: asyncio.TimerHandle | None = None
@@ -133,13 +135,10 @@ class Channel:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
-        try:
-            self._write(message)
-        except CallError:
-            self._on_dropped("stdin_full")
+        self.pass_on(message)
 
-    def reply(self, message: dict[str, Any]) -> None:
-        """Answer a request of the server's."""
+    def pass_on(self, message: dict[str, Any]) -> None:
+        """Send what needs no id of ours: an answer, a notification; dropped where it cannot be."""
         try:
             self._write(message)
         except CallError:
@@ -253,7 +252,7 @@ class Channel:
         if isinstance(message, Answer):
             self._answered(message)
         elif "id" in message:
-            self._asked(message)
+            self._asked(message, line)
         else:
             self._notified(message, line)
 
@@ -292,13 +291,15 @@ class Channel:
             )
             call.ring()
 
-    def _asked(self, message: dict[str, Any]) -> None:
-        """A request from a shared server: ping is answered, clients are not lent out (D3, H8)."""
-        if message["method"] == "ping":
-            self.reply({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+    def _asked(self, message: dict[str, Any], line: bytes) -> None:
+        """A request of the server's: where no client gets it, ping alone is answered (D3, H8)."""
+        if self._on_request(message, line):
             return
-        error = {"code": METHOD_NOT_FOUND, "message": "no client of a shared server answers this"}
-        self.reply({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        if message["method"] == "ping":
+            self.pass_on({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            return
+        error = {"code": METHOD_NOT_FOUND, "message": "no client is there to answer this"}
+        self.pass_on({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] != "notifications/progress":

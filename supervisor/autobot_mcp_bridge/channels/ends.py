@@ -1,9 +1,11 @@
-"""How a process ended, once one of its pipes has."""
+"""How a process ended, once one of its pipes has, and what its callers are told of it."""
 
 import asyncio
 
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.model.death import Death, DeathCause
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.supervision.breaker import Breaker
 
 # How long the end of stdout waits for the end of the process, which tells the cause.
 DEATH_WAIT = 0.5
@@ -29,3 +31,23 @@ def too_late(channel: Channel, timeout: float) -> Death:
         noise = channel.process.redact(channel.noise)
         detail += f"; its stdout says {noise!r}, which is not JSON-RPC"
     return Death(DeathCause.START_TIMEOUT, detail=detail)
+
+
+def crashed(death: Death, *, ready: bool) -> CallError:
+    """What the calls get that were open, or waited for the start."""
+    cause = Cause.CRASHED if ready else Cause.START_FAILED
+    during = "during the call" if ready else "at its start"
+    text = f"the server ended {during}: {death.describe()}"
+    return CallError(cause, text, data={"death": death.as_data()})
+
+
+def broken(breaker: Breaker, death: Death | None, now: float) -> CallError:
+    """What a call gets that would start a server which has crashed too often."""
+    last = f"; last: {death.describe()}" if death is not None else ""
+    return CallError(
+        Cause.BREAKER_OPEN,
+        f"the server crashed {breaker.recent(now)} times within "
+        f"{breaker.settings.window:g} s{last}",
+        data={"death": death.as_data()} if death is not None else None,
+        retry_after=breaker.retry_after(now),
+    )

@@ -9,7 +9,8 @@ fresh one.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from autobot_mcp_bridge import __version__
@@ -36,7 +37,12 @@ PROBE_PATIENCE = 3.0
 CLIENT = {"name": "autobot-mcp-bridge", "version": __version__}
 # What every request of the proxy's own carries to a server of the modern era.
 OWN_META = {META_VERSION: MODERN, META_CAPABILITIES: {}, META_CLIENT: CLIENT}
+NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
 T = TypeVar("T")
+
+
+class RefusedError(Exception):
+    """The server has refused a client's own first words: no crash, and no process to go on with."""
 
 
 class WrongEraError(Exception):
@@ -47,7 +53,12 @@ class WrongEraError(Exception):
         self.era = era
 
 
-async def greet(channel: Channel, era: Era | None, deadline: float) -> dict[str, Any]:
+async def greet(
+    channel: Channel,
+    era: Era | None,
+    deadline: float,
+    capabilities: Mapping[str, Any] = NO_FEATURES,
+) -> dict[str, Any]:
     """Say the first words and return the server's initialize or server/discover result.
 
     It is checked and fit to be passed on. Bounded by the caller, which gives it `deadline` seconds.
@@ -56,6 +67,7 @@ async def greet(channel: Channel, era: Era | None, deadline: float) -> dict[str,
         channel: a fresh process's.
         era: what an earlier process has shown; None: not known yet.
         deadline: in seconds.
+        capabilities: client features that a handshake server is offered.
 
     Raises:
         CallError: the server refused, or its result is of no use; what it said is redacted.
@@ -63,41 +75,47 @@ async def greet(channel: Channel, era: Era | None, deadline: float) -> dict[str,
     """
     match era:
         case Era.HANDSHAKE:
-            return await _initialize(channel, deadline)
+            return await _initialize(channel, deadline, capabilities)
         case Era.MODERN:
             answer = await _ask_discover(channel, deadline).result()
             if _speaks_handshake_only(answer):
                 raise WrongEraError(Era.HANDSHAKE)
             return _discovered(channel, answer)
         case None:
-            return await _learn(channel, deadline)
+            return await _learn(channel, deadline, capabilities)
 
 
-async def _learn(channel: Channel, deadline: float) -> dict[str, Any]:
+async def _learn(
+    channel: Channel, deadline: float, capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
     """Find out the era of a server, with its first process."""
     probe = _ask_discover(channel, deadline)
     try:
         async with asyncio.timeout(min(PROBE_PATIENCE, deadline / 10)):
             answer = await probe.result()
     except TimeoutError:
-        return await _initialize_beside(channel, probe, deadline)
+        return await _initialize_beside(channel, probe, deadline, capabilities)
     if not _speaks_handshake_only(answer):
         return _discovered(channel, answer)
-    return await _initialize_after(channel, deadline)
+    return await _initialize_after(channel, deadline, capabilities)
 
 
-async def _initialize_after(channel: Channel, deadline: float) -> dict[str, Any]:
+async def _initialize_after(
+    channel: Channel, deadline: float, capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
     try:
-        return await _initialize(channel, deadline)
+        return await _initialize(channel, deadline, capabilities)
     except CallError:
         if not channel.usable:
             raise
         raise WrongEraError(Era.HANDSHAKE) from None
 
 
-async def _initialize_beside(channel: Channel, probe: Call, deadline: float) -> dict[str, Any]:
+async def _initialize_beside(
+    channel: Channel, probe: Call, deadline: float, capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
     """It has not answered yet: it is slow, or passes over what it does not know."""
-    hello = asyncio.create_task(_initialize_after(channel, deadline))
+    hello = asyncio.create_task(_initialize_after(channel, deadline, capabilities))
     discovered = asyncio.create_task(probe.result())
     try:
         await asyncio.wait({hello, discovered}, return_when=asyncio.FIRST_COMPLETED)
@@ -149,8 +167,14 @@ def _discovered(channel: Channel, answer: Answer) -> dict[str, Any]:
     return _fit(result)
 
 
-async def _initialize(channel: Channel, deadline: float) -> dict[str, Any]:
-    params = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
+async def _initialize(
+    channel: Channel, deadline: float, capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
+    params = {
+        "protocolVersion": LATEST_HANDSHAKE,
+        "capabilities": {**capabilities},
+        "clientInfo": CLIENT,
+    }
     message = {"jsonrpc": "2.0", "method": "initialize", "params": params}
     answer = await channel.request(message, deadline * 2).result()
     result = check_initialize(channel, answer)

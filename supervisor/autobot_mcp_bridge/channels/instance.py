@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.channels.ends import death_of, too_late
-from autobot_mcp_bridge.channels.greeting import WrongEraError, unless_ended
+from autobot_mcp_bridge.channels.ends import broken, crashed, death_of, too_late
+from autobot_mcp_bridge.channels.greeting import RefusedError, WrongEraError, unless_ended
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.waiters import Waiters
 from autobot_mcp_bridge.model.death import Death, DeathCause
@@ -52,10 +52,16 @@ class Instance:
         commands: Callable[[ServerSpec], Command],
         hooks: Hooks,
         max_calls: int,
+        *,
+        lead: "Instance | None" = None,
+        slot: str = "",
     ) -> None:
         self.spec = spec
         self.state = State.SLEEPING
-        self.breaker = Breaker(spec.breaker, hooks.changed)
+        self.breaker: Breaker = (
+            Breaker(spec.breaker, hooks.changed) if lead is None else lead.breaker
+        )
+        self.max_calls = max_calls
         # Its initialize or server/discover result, kept while it sleeps.
         self.hello: dict[str, Any] | None = None
         self.era: Era | None = None  # how it is spoken to; None: to be asked of its next process
@@ -65,7 +71,7 @@ class Instance:
         self._runtime = runtime
         self._commands = commands
         self._hooks = hooks
-        self._max_calls = max_calls
+        self._slot = slot
         self._channel: Channel | None = None
         self._waiters = Waiters()
         self._start_by = 0.0
@@ -91,7 +97,7 @@ class Instance:
         """
         channel = self.channel
         if channel is not None:
-            if len(channel.pending) >= self._max_calls:
+            if len(channel.pending) >= self.max_calls:
                 raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
             return channel
         # One start may have to wait for one stop; each is bounded by its own timeout.
@@ -107,7 +113,7 @@ class Instance:
 
     async def _wait_for_start(self) -> None:
         self.check_startable()
-        if len(self._waiters) >= self._max_calls:
+        if len(self._waiters) >= self.max_calls:
             raise CallError(Cause.QUEUE_FULL, "too many calls wait for the start", retry_after=1)
         waiter = self._waiters.add()
         self._attention.set()
@@ -125,24 +131,12 @@ class Instance:
         if self._stopped:
             raise CallError(Cause.STOPPED, "the server was stopped by the operator", retry_after=30)
         if self.breaker.state is not BreakerState.CLOSED and not self._may_probe():
-            raise self._broken()
+            raise broken(self.breaker, self.last_death, self._loop.time())
 
     def _may_probe(self) -> bool:
         if self.breaker.state is BreakerState.HALF_OPEN:
             return self.state in (State.WAITING, State.STARTING, State.READY)
         return self.breaker.settings.probe and self.breaker.retry_after(self._loop.time()) <= 0
-
-    def _broken(self) -> CallError:
-        now = self._loop.time()
-        death = self.last_death
-        last = f"; last: {death.describe()}" if death is not None else ""
-        return CallError(
-            Cause.BREAKER_OPEN,
-            f"the server crashed {self.breaker.recent(now)} times within "
-            f"{self.breaker.settings.window:g} s{last}",
-            data={"death": death.as_data()} if death is not None else None,
-            retry_after=self.breaker.retry_after(now),
-        )
 
     # ---- for operators and the configuration ----
 
@@ -219,6 +213,11 @@ class Instance:
         self._restart_by = self._loop.time()
         self._attention.set()
 
+    def dismiss(self) -> None:
+        """Retire, at once."""
+        self.retire()
+        self.hurry()
+
     def give_up_calls(self, error: CallError) -> None:
         """End the open calls, here and at the server."""
         if self._channel is not None:
@@ -248,7 +247,10 @@ class Instance:
                 self._attention.clear()
                 await self._attention.wait()
                 continue
-            await self._live()
+            try:
+                await self._live()
+            finally:
+                self._hooks.over()
             if self.spec.warm and self.last_death is not None and not self.last_death.asked:
                 await self._pause(WARM_PAUSE)
         self.state = State.SLEEPING
@@ -304,7 +306,7 @@ class Instance:
             await self._refused(error)
             return
         if not self.breaker.may_start(self._loop.time()):
-            self._waiters.fail(self._broken())
+            self._waiters.fail(broken(self.breaker, self.last_death, self._loop.time()))
             return
         self._restart_by = None
         self._start_by = self._loop.time() + spec.timeouts.start
@@ -312,7 +314,7 @@ class Instance:
             self.state = State.WAITING
             self._hooks.started()
             try:
-                process = await self._runtime.start(spec, command)
+                process = await self._runtime.start(spec, command, self._slot)
             except StartError as error:
                 self._crashed(error.death, ready=False)
                 return
@@ -334,10 +336,15 @@ class Instance:
             adopted=adopted,
             attention=self._attention,
             on_message=self._hooks.message,
+            on_request=self._hooks.asked,
             on_dropped=self._hooks.dropped,
         )
         try:
             await self._through(channel, initialized=adopted is not None)
+        except RefusedError:
+            self._waiters.fail(CallError(Cause.START_FAILED, "it refused its client's initialize"))
+            channel.close_stdin()
+            await process.stop(self.spec.timeouts.stop)
         except WrongEraError as wrong:
             self.era = wrong.era
             channel.close_stdin()
@@ -474,7 +481,9 @@ class Instance:
         """Book an end that nobody asked for and tell everybody who waits."""
         self.last_death = death
         if death.asked:
-            self._ended_by_others(channel)
+            # An operator's stop or restart is no crash, whatever it interrupted.
+            error = CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped by the operator")
+            self._fail(error, channel)
             return
         open_calls = len(channel.pending) if channel is not None else 0
         if ready and death.clean and not open_calls:
@@ -483,19 +492,13 @@ class Instance:
         self._hooks.crashed(death)
         fields = {"MCP_INSTANCE": self.spec.instance, "MCP_CAUSE": death.cause.value}
         log.warning("%s: %s", self.spec.instance, death.describe(), extra=fields)
-        cause = Cause.CRASHED if ready else Cause.START_FAILED
-        during = "during the call" if ready else "at its start"
-        error = CallError(
-            cause, f"the server ended {during}: {death.describe()}", data={"death": death.as_data()}
-        )
-        if channel is not None:
-            channel.fail(error)
+        error = crashed(death, ready=ready)
         if not ready:
-            self._waiters.fail(error)
+            self._fail(error, channel)
+        elif channel is not None:
+            channel.fail(error)
 
-    def _ended_by_others(self, channel: Channel | None) -> None:
-        """An operator's stop or restart is no crash, whatever it interrupted."""
-        error = CallError(Cause.STOPPED_IN_FLIGHT, "the server was stopped by the operator")
+    def _fail(self, error: CallError, channel: Channel | None) -> None:
         if channel is not None:
             channel.fail(error)
         self._waiters.fail(error)

@@ -45,6 +45,12 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         yield ("limits", "memory"), spec.limits.memory, f"allowed is at least {MIN_MEMORY >> 20}M"
     if spec.limits.cpu < 1:
         yield ("limits", "cpu"), f"{spec.limits.cpu}%", "allowed is at least 1%"
+    if spec.warm and spec.sessions == "isolated":
+        yield (
+            ("warm",),
+            True,
+            "a server with isolated sessions has no process before a client comes",
+        )
     if spec.cwd is not None and not Path(spec.cwd).is_dir():
         yield ("cwd",), spec.cwd, "allowed is a directory that exists"
     yield from _command(spec)

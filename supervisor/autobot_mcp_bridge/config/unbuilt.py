@@ -12,18 +12,21 @@ from autobot_mcp_bridge.model.server import ServerSpec
 UNBUILT: dict[str, object] = {
     "headers": {},
     "max_exposure": None,
-    "sessions": "shared",
     "url": None,
     "warm_pool": 0,
 }
 # Key: the only value that servers without units can have.
 OF_UNITS: dict[str, object] = {"credentials": {}, "groups": (), "run_as": None}
+# Key: the only value that units can have as yet.
+NOT_OF_UNITS: dict[str, object] = {"sessions": "shared"}
 
 
 def mark(key: str) -> str:
     """What the documentation adds to the description of the key; empty for one that is built."""
     if key in OF_UNITS:
         return " (with systemd only)"
+    if key in NOT_OF_UNITS:
+        return f" (only {NOT_OF_UNITS[key]} with systemd: not built yet)"
     if key not in UNBUILT:
         return ""
     return f" (only {UNBUILT[key]}: not built yet)" if UNBUILT[key] else " (not built yet)"
@@ -39,8 +42,11 @@ def unbuilt(spec: ServerSpec, *, units: bool) -> Iterator[tuple[Loc, object, str
     for key, accepted in UNBUILT.items():
         value = getattr(spec, key)
         if value != accepted:
-            only = f"; allowed is {accepted!r}" if key == "sessions" else "; leave it out"
-            yield (key,), value, f"not built yet{only}"
+            yield (key,), value, "not built yet; leave it out"
+    for key, accepted in NOT_OF_UNITS.items():
+        value = getattr(spec, key)
+        if value != accepted and units:
+            yield (key,), value, f"not built yet for units of systemd; allowed is {accepted!r}"
     for key, accepted in OF_UNITS.items():
         value = getattr(spec, key)
         if value != accepted and not units:

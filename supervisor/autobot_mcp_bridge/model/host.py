@@ -34,6 +34,10 @@ class Http(Record):
 class HostLimits(Record):
     sessions_per_server: int = Field(1000, ge=1, description="live sessions of one server")
     sessions_per_token: int = Field(500, ge=1, description="live sessions of one token and server")
+    isolated_per_server: int = Field(
+        64, ge=1, description="processes of one server with isolated sessions"
+    )
+    isolated_per_token: int = Field(16, ge=1, description="of them, processes of one token")
     session_idle: Duration = Field("1h", gt=0, description="without a request until a session ends")  # type: ignore[assignment]
     body_timeout: Duration = Field("30s", gt=0, description="for a request body to arrive whole")  # type: ignore[assignment]
     stream_events: int = Field(256, ge=8, description="messages that wait for a slow stream")

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol, Self
 
+from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
@@ -79,7 +80,7 @@ class Bridge:
         self.reload_wanted = asyncio.Event()
         self.loaded = 0  # configurations put to use so far
         self._tokens = TokenStore(places.tokens_d)
-        self._tasks: dict[Served, asyncio.Task[None]] = {}
+        self._tasks: dict[Instance, asyncio.Task[None]] = {}
         self._group = asyncio.TaskGroup()
         self._watcher: asyncio.Task[None] | None = None
         self._seen = ""
@@ -104,13 +105,13 @@ class Bridge:
         To be awaited while clients can still be answered: their calls get an error, their streams
         an end.
         """
-        for served in self._tasks:
-            served.shared.end()
-            served.instance.retire()
-            served.instance.hurry()
+        for served in self.routes.values():
+            served.conversations.end()
+        for instance in self._tasks:
+            instance.dismiss()
         tasks = list(self._tasks.values())
         if tasks:
-            longest = max(served.spec.timeouts.stop for served in self._tasks)
+            longest = max(instance.spec.timeouts.stop for instance in self._tasks)
             _, late = await asyncio.wait(tasks, timeout=longest + CLOSE_MARGIN)
             for task in late:
                 task.cancel()
@@ -118,7 +119,7 @@ class Bridge:
     def end_streams(self) -> None:
         """End the sessions' own streams, and no session: whoever reads one opens it again."""
         for served in self.routes.values():
-            served.shared.hang_up()
+            served.conversations.hang_up()
 
     async def leave(self) -> None:
         """Let go of all servers and sessions as they are: the next proxy goes on with them.
@@ -128,17 +129,18 @@ class Bridge:
         if self._watcher is not None:
             self._watcher.cancel()
         tasks = dict(self._tasks)
-        for served in tasks:
+        for instance in tasks:
             error = CallError(Cause.SHUTTING_DOWN, "the proxy is being restarted", retry_after=1)
-            served.instance.give_up_calls(error)
+            instance.give_up_calls(error)
         for _ in range(FLUSH_LOOKS):
-            if all(served.instance.flushed for served in tasks):
+            if all(instance.flushed for instance in tasks):
                 break
             await asyncio.sleep(FLUSH_POLL)
-        for served, task in tasks.items():
-            served.instance.leave()
+        for instance, task in tasks.items():
+            instance.leave()
             task.cancel()
-            served.shared.sessions.leave()
+        for served in self.routes.values():
+            served.conversations.sessions.leave()
         if tasks:
             await asyncio.wait(tasks.values(), timeout=CLOSE_MARGIN)
 
@@ -190,20 +192,20 @@ class Bridge:
         added: list[ServerSpec] = []
         for path, spec in wanted.items():
             served = self.routes.get(path)
-            if served is None:
+            if served is None or served.spec.sessions != spec.sessions:
                 served = self._add(spec)
                 added.append(spec)
             elif served.spec != spec:
                 served.configure(spec)
             routes[path] = served
-        gone = [served for path, served in self.routes.items() if path not in wanted]
+        gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes
         self.loaded += 1
         for served in gone:
             name = served.spec.instance
             said = {"MCP_INSTANCE": name}
             log.info("%s: removed from the configuration", name, extra=said)
-            served.shared.end()
+            served.conversations.end()
             served.instance.retire()
         enabled = [served.spec.instance for served in routes.values() if served.spec.enabled]
         self.runtime.watch(enabled, self._heard)
@@ -217,9 +219,9 @@ class Bridge:
             return
         match news:
             case News.STOPPED:
-                served.instance.stop()
+                served.stop()
             case News.STARTED:
-                served.instance.start()
+                served.start()
             case News.LISTENING:
                 served.instance.allow()
             case News.RESET:
@@ -235,30 +237,34 @@ class Bridge:
             log.warning("%s: %s", ", ".join(instances), sentence)
 
     def _add(self, spec: ServerSpec) -> Served:
-        served = Served(
+        return Served(
             spec,
             index_tokens(spec, ()),
             self.runtime,
             self.packages.command,
             self.settings.limits,
             self._memory,
+            self._keep,
         )
-        self._tasks[served] = self._group.create_task(self._keep(served), name=spec.instance)
-        return served
 
-    async def _keep(self, served: Served) -> None:
-        """Run one server's task; a fault of ours in it must not end the others."""
+    def _keep(self, instance: Instance) -> None:
+        """Run it for as long as it lives."""
+        task = self._group.create_task(self._run(instance), name=instance.spec.instance)
+        self._tasks[instance] = task
+
+    async def _run(self, instance: Instance) -> None:
+        """One instance's task; a fault of ours in it must not end the others."""
         try:
             while True:
                 try:
-                    await served.instance.run()
+                    await instance.run()
                     return
                 except Exception:
-                    name = served.spec.instance
+                    name = instance.spec.instance
                     log.exception("%s: fault in its task", name, extra={"MCP_INSTANCE": name})
                     await asyncio.sleep(FAULT_PAUSE)
         finally:
-            self._tasks.pop(served, None)
+            self._tasks.pop(instance, None)
 
     async def _watch(self) -> None:
         """Notice changes of the files, and sessions that have expired."""

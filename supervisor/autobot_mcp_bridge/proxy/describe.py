@@ -10,7 +10,7 @@ def describe(served: Served) -> dict[str, object]:
     """Plain values; times are in seconds, None where there is nothing to tell."""
     instance, now = served.instance, time.monotonic()
     state, detail = state_of(served)
-    process, breaker, channel = instance.process, instance.breaker, instance.channel
+    process, breaker = instance.process, instance.breaker
     calls = served.counts.calls
     death = instance.last_death
     return {
@@ -21,8 +21,9 @@ def describe(served: Served) -> dict[str, object]:
         "detail": detail,
         "uptime": _rounded(now - instance.began) if state is State.READY else None,
         "idle_in": _rounded(instance.idle_in(now)),
-        "sessions": len(served.shared.sessions),
-        "open_calls": len(channel.pending) if channel is not None else 0,
+        "sessions": len(served.conversations.sessions),
+        "processes": served.conversations.processes,
+        "open_calls": served.conversations.open_calls,
         "calls": sum(calls.values()),
         "failed": sum(calls.values()) - calls["ok"],
         "starts": served.counts.starts,

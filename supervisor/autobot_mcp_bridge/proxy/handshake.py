@@ -5,7 +5,6 @@ from typing import Any
 
 from aiohttp import web
 
-from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.backlog import Room
 from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
 from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
@@ -50,10 +49,10 @@ async def post(
         return await _initialize(request, served, principal, incoming, accepts)
     session = find_session(request, served, principal, client_id or NULL)
     if client_id is None:
-        _take(served, session, incoming)
+        await _take(served, session, incoming)
         return web.Response(status=202)
     try:
-        begun = await served.shared.begin(
+        begun = await served.conversations.begin(
             session, incoming.message, client_id, streamable=accepts.stream
         )
     except CallError as error:
@@ -90,7 +89,7 @@ async def post_batch(
         await asyncio.sleep(0)  # each has begun, so that a cancellation beside it finds it
         for incoming in messages:
             if incoming.client_id is None:
-                _take(served, session, incoming)
+                await _take(served, session, incoming)
     if not waiting:
         return web.Response(status=202)
     return json_reply(b"[" + b",".join(task.result() for task in waiting) + b"]")
@@ -100,7 +99,9 @@ async def _one_of_batch(served: Served, session: Session, incoming: Incoming, ro
     """The answer to one of them; all together have no more room than one line of a server."""
     client_id = incoming.client_id or NULL
     try:
-        begun = await served.shared.begin(session, incoming.message, client_id, streamable=False)
+        begun = await served.conversations.begin(
+            session, incoming.message, client_id, streamable=False
+        )
         if isinstance(begun, bytes):
             body = begun
         else:
@@ -135,7 +136,7 @@ async def delete(
 ) -> web.StreamResponse:
     """The client ends its session (B6)."""
     check_version(request, NULL)
-    served.shared.sessions.end(find_session(request, served, principal, NULL))
+    served.conversations.sessions.end(find_session(request, served, principal, NULL))
     return web.Response(status=204)
 
 
@@ -155,24 +156,25 @@ async def _initialize(
         text = "params.protocolVersion must be a string"
         raise Refusal(error_reply(400, INVALID_PARAMS, text, client_id=client_id))
     try:
-        session, result = await served.shared.initialize(principal, incoming.params)
+        session, body = await served.conversations.initialize(
+            principal, incoming.message, client_id
+        )
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
         return _in_form(call_error_reply(error, client_id), accepts)
     served.counts.calls["ok"] += 1
-    reply = _in_form(json_reply(jsonrpc.result_body(client_id, result)), accepts)
-    reply.headers[SESSION_HEADER] = session.id
+    reply = _in_form(json_reply(body), accepts)
+    if session is not None:
+        reply.headers[SESSION_HEADER] = session.id
     return reply
 
 
-def _take(served: Served, session: Session, incoming: Incoming) -> None:
-    """A notification or response. Only a cancellation means something to a shared server.
-
-    Its initialized was the proxy's own; progress, roots and responses could only belong to
-    requests that it never makes (D3); others are not known to either era.
-    """
-    if incoming.method == "notifications/cancelled":
-        served.shared.cancel(session, incoming.params)
+async def _take(served: Served, session: Session, incoming: Incoming) -> None:
+    """A notification or response."""
+    if incoming.method is None:
+        await served.conversations.respond(session, incoming.message)
+    else:
+        served.conversations.tell(session, incoming.message)
 
 
 def _in_form(reply: web.Response, accepts: Accepts) -> web.Response:
@@ -198,7 +200,7 @@ def find_session(
     if session_id is None:
         text = f"{SESSION_HEADER} is required; initialize first"
         raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
-    session = served.shared.sessions.find(session_id, principal)
+    session = served.conversations.sessions.find(session_id, principal)
     if session is None:
         raise Refusal(error_reply(404, SESSION_UNKNOWN, "session not found", client_id=client_id))
     return session

@@ -74,9 +74,8 @@ class Families(Collector):
         now, _ = state_of(served)
         for each in State:
             self._state.add_metric([name, each.value], float(each is now))
-        self._sessions.add_metric([name], len(served.shared.sessions))
-        channel = served.instance.channel
-        self._open_calls.add_metric([name], len(channel.pending) if channel is not None else 0)
+        self._sessions.add_metric([name], len(served.conversations.sessions))
+        self._open_calls.add_metric([name], served.conversations.open_calls)
         closed = served.instance.breaker.state is BreakerState.CLOSED
         self._breaker.add_metric([name], float(not closed))
 

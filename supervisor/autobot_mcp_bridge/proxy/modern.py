@@ -65,7 +65,7 @@ async def post(
     try:
         if incoming.method == "subscriptions/listen":
             return await _listen(request, served, principal, incoming, accepts)
-        begun = await served.shared.begin_modern(
+        begun = await served.conversations.begin_modern(
             principal,
             incoming.message,
             client_id,
@@ -95,12 +95,12 @@ async def _listen(
         text = "Accept must allow text/event-stream"
         reply = error_reply(406, INVALID_REQUEST, text, client_id=incoming.client_id or NULL)
         raise Refusal(reply)
-    listener = await served.shared.listen(principal, incoming.message)
+    listener = await served.conversations.listen(principal, incoming.message)
     try:
         served.counts.calls["ok"] += 1
         return await listen(request, listener)
     finally:
-        served.shared.unlisten(listener)
+        served.conversations.unlisten(listener)
 
 
 def _check_mirrored(

@@ -46,9 +46,9 @@ def control_app(bridge: Bridge) -> web.Application:
             return web.json_response({"error": told}, status=404)
         match request.match_info["verb"]:
             case "start":
-                served.instance.start()
+                served.start()
             case "stop":
-                served.instance.stop()
+                served.stop()
             case _:
                 served.instance.reset()
         return web.json_response({"instance": served.spec.instance})

@@ -1,8 +1,10 @@
 """One server as the proxy serves it: its definition, process, conversations, tokens and counts."""
 
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.instance import Instance
@@ -15,6 +17,8 @@ from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
+from autobot_mcp_bridge.sessions.conversations import Conversations
+from autobot_mcp_bridge.sessions.isolated import IsolatedServer
 from autobot_mcp_bridge.sessions.kept import KeptSessions
 from autobot_mcp_bridge.sessions.listeners import Listeners
 from autobot_mcp_bridge.sessions.session import SessionTable
@@ -30,6 +34,8 @@ _REFUSED = {
     Cause.STOPPED: State.STOPPED,
 }
 
+# Runs an instance for as long as it lives.
+Keep = Callable[[Instance], None]
 # Resolves a definition's command, or raises CallError.
 Commands = Callable[[ServerSpec], Command]
 
@@ -45,30 +51,67 @@ class Served:
         commands: Commands,
         limits: HostLimits,
         memory: Memory,
+        keep: Keep,
     ) -> None:
         self.spec = spec
         self.tokens = tokens
         self._runtime = runtime
         self._commands = commands
+        self._limits = limits
+        self._keep = keep
         self.counts = Counts()
         self._memory = memory
         self._kept: KeptSessions | None = KeptSessions(memory, spec.instance)
         sessions = SessionTable(limits, time.monotonic, self._kept)
-        listeners = Listeners(limits.sessions_per_server, limits.sessions_per_token)
-        self.shared = SharedServer(spec, sessions, listeners, self.counts.count_drop, memory)
-        hooks = Hooks(
-            restored=self.shared.restored,
-            adopted=self.shared.adopted,
-            message=self.shared.notices.take,
+        self._hooks = Hooks(
             started=self.counts.count_start,
             crashed=self._count_crash,
             dropped=self.counts.count_drop,
             changed=self._remember,
         )
-        self.instance = Instance(spec, runtime, self._resolve, hooks, limits.calls_per_server)
-        self.shared.serve_with(self.instance)
+        self.conversations = (
+            self._isolated(sessions) if is_isolated(spec) else self._shared(sessions)
+        )
         self.instance.recall(memory.items(_INSTANCE, spec.instance).get(""))
         self._command: object = memory.items(_COMMAND, spec.instance).get("")
+        keep(self.instance)
+
+    def _shared(self, sessions: SessionTable) -> Conversations:
+        listeners = Listeners(self._limits.sessions_per_server, self._limits.sessions_per_token)
+        shared = SharedServer(self.spec, sessions, listeners, self.counts.count_drop, self._memory)
+        hooks = replace(
+            self._hooks,
+            restored=shared.restored,
+            adopted=shared.adopted,
+            message=shared.notices.take,
+        )
+        self.instance = self._instance(hooks)
+        shared.serve_with(self.instance)
+        return shared
+
+    def _isolated(self, sessions: SessionTable) -> Conversations:
+        self.instance = self._instance(self._hooks)
+
+        def make(hooks: Callable[[Hooks], Hooks]) -> Instance:
+            slot = f"{self.spec.instance}-{secrets.token_hex(10)}"
+            made = self._instance(hooks(self._hooks), lead=self.instance, slot=slot)
+            self._keep(made)
+            return made
+
+        return IsolatedServer(
+            self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make
+        )
+
+    def _instance(self, hooks: Hooks, lead: Instance | None = None, slot: str = "") -> Instance:
+        return Instance(
+            self.spec,
+            self._runtime,
+            self._resolve,
+            hooks,
+            self._limits.calls_per_server,
+            lead=lead,
+            slot=slot,
+        )
 
     def _count_crash(self, death: Death) -> None:
         self.counts.crashes[death.cause.value] += 1
@@ -79,14 +122,27 @@ class Served:
     def configure(self, spec: ServerSpec) -> None:
         """Put a changed definition to use; sessions go on."""
         if self._runtime.view(spec) != self._runtime.view(self.spec):
-            self.shared.forget()
+            self.conversations.forget()
             self._command = None  # of the process that goes anyway
         if spec.enabled and not self.spec.enabled:
             # It was not served: a stop of its unit was part of that, or means nothing any more.
             self.instance.allow()
         self.spec = spec
-        self.shared.configure(spec)
+        self.conversations.configure(spec)
         self.instance.configure(spec)
+
+    def stop(self) -> None:
+        """Stop it until it is started again; isolated sessions end with their processes."""
+        self.instance.stop()
+        if is_isolated(self.spec):
+            self.conversations.end()
+
+    def start(self) -> None:
+        """Let it run again; a shared server starts now."""
+        if is_isolated(self.spec):
+            self.instance.allow()
+        else:
+            self.instance.start()
 
     def follow(self) -> None:
         """Put to use that the same definition means another command now: a package's upgrade.
@@ -99,7 +155,7 @@ class Served:
         except CallError:
             return  # what runs goes on until there is something to replace it with
         if before not in (None, self._command):
-            self.shared.forget()
+            self.conversations.forget()
             self.instance.renew()
 
     def refusal(self) -> CallError | None:
@@ -134,12 +190,16 @@ class Served:
             if principal is None:
                 kept.ended(session.id, session.subscriptions)
             else:
-                self.shared.sessions.restore(session, principal, self.counts.count_drop)
+                self.conversations.sessions.restore(session, principal, self.counts.count_drop)
 
     def sweep(self) -> None:
         """End the sessions that have expired, and sessions and calls whose token has."""
-        self.shared.sessions.expire()
-        self.shared.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
+        self.conversations.sessions.expire()
+        self.conversations.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
+
+
+def is_isolated(spec: ServerSpec) -> bool:
+    return spec.sessions == "isolated"
 
 
 def _digest(command: Command) -> str:
@@ -161,6 +221,8 @@ def state_of(served: Served) -> tuple[State, str]:
     detail = death.describe() if death is not None and not death.asked else ""
     if instance.state is not State.SLEEPING:
         return instance.state, detail
+    if is_isolated(served.spec) and served.conversations.processes:
+        return State.READY, detail
     refusal = served.refusal()
     if refusal is not None:
         why = str(refusal).removeprefix(f"{served.spec.instance}: ")

@@ -112,8 +112,11 @@ class Runtime(Protocol):
         """The server's process from an earlier proxy, if it still runs; bounded."""
         ...
 
-    async def start(self, spec: ServerSpec, command: Command) -> Process:
+    async def start(self, spec: ServerSpec, command: Command, slot: str = "") -> Process:
         """Start the server's process and hand over its pipes.
+
+        `slot` names one of several processes of an isolated server; each has a directory that
+        ends with it.
 
         Bounded by the time that exec takes; never waits for the server to answer anything.
 

@@ -13,6 +13,7 @@ from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.kept import KeptSession, KeptSessions
 from autobot_mcp_bridge.sessions.outbox import Outbox
+from autobot_mcp_bridge.supervision.journal import Forgetful
 
 # RFC 5424 severities as MCP names them, most verbose first (25 server/utilities/logging).
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -99,6 +100,11 @@ class SessionTable:
         self._by_id: dict[str, Session] = {}
         self._per_token: dict[str, int] = {}
         self._rooms: dict[str, Room] = {}  # by token: no caller can take another's
+        self.on_end: Callable[[Session], None] = lambda _session: None
+
+    def empty(self) -> "SessionTable":
+        """Another one with the same limits, of which nothing is written down."""
+        return SessionTable(self._limits, self._now, KeptSessions(Forgetful(), ""))
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -186,6 +192,7 @@ class SessionTable:
             self._rooms.pop(session.principal.digest, None)
         session.outbox.close()
         self.kept.ended(session.id, session.subscriptions)
+        self.on_end(session)
 
     def end_where(self, condition: Callable[[Session], bool]) -> None:
         for session in self:

@@ -34,6 +34,7 @@ from autobot_mcp_bridge.policy.methods import (
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.catalog import Catalog, Mirrored, digest_of, mirrored_of
+from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import (
     discovered,
     dress,
@@ -66,12 +67,10 @@ from autobot_mcp_bridge.supervision.journal import Memory
 
 # Pages of tools/list that are read for the parameters that clients mirror into headers.
 MAX_PAGES = 50
-# What a client of the modern era repeats in headers is checked by whoever knows them.
-CheckMirrored = Callable[[tuple[Mirrored, ...], dict[str, Any]], None]
 
 
 class SharedServer:
-    """Conversations with one shared server."""
+    """Conversations with one shared server; implements `Conversations`."""
 
     def __init__(
         self,
@@ -103,7 +102,6 @@ class SharedServer:
         self._catalog.rule = ToolRule(spec.tools)
 
     def forget(self) -> None:
-        """The definition's process changed: what was cached of it counts no more."""
         self._catalog.stale()
         self._server_meta = b""
 
@@ -125,29 +123,21 @@ class SharedServer:
         return hello
 
     async def initialize(
-        self, principal: Principal, params: dict[str, Any]
-    ) -> tuple[Session, dict[str, Any]]:
-        """Open a session and answer its initialize; no capability is invented.
-
-        Raises:
-            CallError: the server cannot be started, or there are too many sessions.
-        """
+        self, principal: Principal, message: dict[str, Any], client_id: bytes
+    ) -> tuple[Session | None, bytes]:
+        """Answer from what the server said first; no capability is invented."""
+        params = params_of(message)
         hello = await self.hello()
         spoken = hello.get("protocolVersion", LATEST_HANDSHAKE)
         version = negotiate(params.get("protocolVersion"), spoken)
         session = self.sessions.open(principal, version, self._on_dropped, Client.of(params))
-        return session, initialized(hello, version)
+        return session, jsonrpc.result_body(client_id, initialized(hello, version))
 
     # ---- requests ----
 
     async def begin(
         self, session: Session, message: dict[str, Any], client_id: bytes, *, streamable: bool
     ) -> Exchange | bytes:
-        """Send a handshake client's request on; or give its answer at once.
-
-        Raises:
-            CallError: it is denied, or there is nobody to answer it.
-        """
         method = message["method"]
         if method == "ping":
             return jsonrpc.result_body(client_id, {})
@@ -202,18 +192,7 @@ class SharedServer:
         streamable: bool,
         check: CheckMirrored,
     ) -> Exchange | bytes:
-        """Send a 2026-07-28 request on; to a handshake process in its own words.
-
-        Args:
-            principal: whose it is.
-            message: the request.
-            client_id: its id, as JSON.
-            streamable: whether the client reads a stream.
-            check: sees to the headers that mirror parameters of a tool; what it raises passes.
-
-        Raises:
-            CallError: as `begin`.
-        """
+        """Send a 2026-07-28 request on; to a handshake process in its own words."""
         method = message["method"]
         if method in REMOVED_IN_MODERN or not allowed(
             method, MODERN_REQUESTS, self.spec.methods.allow
@@ -240,14 +219,33 @@ class SharedServer:
         call.log_level = level if level in LEVELS else None
         return Exchange(channel, call, client_id, self._encode(method, self.era), finish=finish)
 
-    def cancel(self, session: Session, params: dict[str, Any]) -> None:
-        """A client's notifications/cancelled: only for its own open call (D2)."""
+    def tell(self, session: Session, message: dict[str, Any]) -> None:
+        """Only a cancellation means something to a shared server, of the client's own call (D2).
+
+        Its initialized was the proxy's own; progress and roots could only belong to requests that
+        it never makes (D3); others are not known to either era.
+        """
+        if message["method"] != "notifications/cancelled":
+            return
+        params = params_of(message)
         client_id = jsonrpc.dumps(params.get("requestId"))
         session.waiting.discard(client_id)  # of a call that no server has seen yet
         call = session.calls.get(client_id)
         channel = self.instance.channel
         if call is not None and channel is not None:
             channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
+
+    async def respond(self, session: Session, message: dict[str, Any]) -> None:
+        """A shared server asks no client anything: an answer is to nothing (D3)."""
+
+    @property
+    def open_calls(self) -> int:
+        channel = self.instance.channel
+        return len(channel.pending) if channel is not None else 0
+
+    @property
+    def processes(self) -> int:
+        return int(self.instance.process is not None)
 
     @property
     def era(self) -> Era:
@@ -286,18 +284,15 @@ class SharedServer:
         return None
 
     def end(self) -> None:
-        """End every session and stream."""
         self.sessions.end_where(lambda _session: True)
         for listener in self.listeners:
             self.listeners.close(listener)
 
     def hang_up(self) -> None:
-        """End the streams, and no session: whoever reads one opens it again."""
         for stream in (*self.sessions, *self.listeners):
             stream.outbox.hang_up()
 
     def dismiss(self, is_valid: Callable[[Principal], bool]) -> None:
-        """End the sessions, streams and open calls of whoever is no longer let in (F7)."""
         self.sessions.end_where(lambda session: not is_valid(session.principal))
         for listener in self.listeners:
             if not is_valid(listener.principal):
@@ -320,11 +315,6 @@ class SharedServer:
     # ---- listening ----
 
     async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
-        """Open a modern client's stream of changes (E15); the caller ends it by `unlisten`.
-
-        Raises:
-            CallError: the server cannot be started, or the request is none.
-        """
         hello = await self.hello()
         before = self._wishes.uris()
         listener = self.listeners.open(
@@ -338,7 +328,6 @@ class SharedServer:
         return listener
 
     def unlisten(self, listener: Listener) -> None:
-        """The stream has ended."""
         self.listeners.close(listener)
         if (channel := self.instance.channel) is not None:
             self._follow(channel, gone=listener.uris)

@@ -21,6 +21,7 @@ from autobot_mcp_bridge.runtimes.base import StartError
 # and no administrator allocates from it.
 FIRST_UID = 61184
 LAST_UID = 65519
+WORKSPACES = ".workspaces"
 _OWN_MODE = 0o700
 _PARENT_MODE = 0o711  # the servers pass through, and list nothing
 
@@ -65,6 +66,25 @@ def prepare(state_dir: Path, spec: ServerSpec) -> Home:
     except OSError as error:
         raise refused(f"its directory {path}: {error.strerror}") from error
     return home
+
+
+def workspace(state_dir: Path, home: Home, slot: str) -> Home:
+    """A directory for one of several processes of a server, empty and to be removed at its end.
+
+    Not below the server's own one, where a stranger could put a link in the way.
+
+    Raises:
+        StartError: it cannot be made.
+    """
+    path = state_dir / WORKSPACES / slot
+    try:
+        _make_parent(path.parent)
+        path.mkdir(mode=_OWN_MODE)
+        if home.uid is not None and home.gid is not None:
+            os.chown(path, home.uid, home.gid, follow_symlinks=False)
+    except OSError as error:
+        raise refused(f"its workspace {path}: {error.strerror}") from error
+    return Home(path, home.uid, home.gid)
 
 
 def unshared(uid: int | None) -> int | None:
@@ -114,7 +134,7 @@ def _user(state_dir: Path, spec: ServerSpec, path: Path, owner: int) -> tuple[in
 
 
 def _owners(state_dir: Path, but: Path) -> Iterator[tuple[int, Path]]:
-    for path in state_dir.glob("*/*/*"):
+    for path in state_dir.glob("[!.]*/*/*"):
         with suppress(OSError):
             owner = path.lstat().st_uid
             if path != but and FIRST_UID <= owner <= LAST_UID:

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import os
 import secrets
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -16,7 +18,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.base import Command, News
 from autobot_mcp_bridge.runtimes.subprocess import identity
 from autobot_mcp_bridge.runtimes.subprocess.environment import environment
-from autobot_mcp_bridge.runtimes.subprocess.identity import refused
+from autobot_mcp_bridge.runtimes.subprocess.identity import Home, refused
 from autobot_mcp_bridge.runtimes.subprocess.kernel import become_subreaper
 from autobot_mcp_bridge.runtimes.subprocess.kin import Kin, Mains
 from autobot_mcp_bridge.runtimes.subprocess.process import ServerProcess
@@ -55,6 +57,7 @@ class SubprocessRuntime:
         self._processes: dict[str, ServerProcess] = {}
         self._starts: set[asyncio.Task[ServerProcess]] = set()
         self._closing = False
+        self._swept = False
         become_subreaper()
         self._watch = Watch(self._mains, self._exceeded)
         # Its threads live until close(): a server dies with the thread that started it.
@@ -63,11 +66,11 @@ class SubprocessRuntime:
     async def adopt(self, spec: ServerSpec) -> None:
         """No child of ours outlives us."""
 
-    async def start(self, spec: ServerSpec, command: Command) -> ServerProcess:
+    async def start(self, spec: ServerSpec, command: Command, slot: str = "") -> ServerProcess:
         if self._closing:
             raise refused("the proxy is shutting down")
         # A task of its own, because a thread cannot be cancelled: what it starts has an owner.
-        task = asyncio.create_task(self._start(spec, command), name=f"start {spec.instance}")
+        task = asyncio.create_task(self._start(spec, command, slot), name=f"start {spec.instance}")
         self._starts.add(task)
         task.add_done_callback(self._starts.discard)
         try:
@@ -96,9 +99,9 @@ class SubprocessRuntime:
         await self._watch.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _start(self, spec: ServerSpec, command: Command) -> ServerProcess:
+    async def _start(self, spec: ServerSpec, command: Command, slot: str) -> ServerProcess:
         loop = asyncio.get_running_loop()
-        spawned = await loop.run_in_executor(self._pool, self._launch, spec, command)
+        spawned = await loop.run_in_executor(self._pool, self._launch, spec, command, slot)
         # From here to the entry no await: a cancellation in between would lose a process.
         redact = Redactor(_secrets(spec, command))
         stderr = Stderr(
@@ -107,15 +110,18 @@ class SubprocessRuntime:
             redact,
             lambda count: self.dropped_lines.update({spec.instance: count}),
         )
-        process = ServerProcess(spawned, self._mains, stderr, redact, self._clear)
+        clear = partial(self._clear, slot)
+        process = ServerProcess(spawned, self._mains, stderr, redact, clear)
         self._processes[process.invocation] = process
         return process
 
-    def _launch(self, spec: ServerSpec, command: Command) -> Spawned:
+    def _launch(self, spec: ServerSpec, command: Command, slot: str) -> Spawned:
         if not command.argv or not PurePath(command.argv[0]).is_absolute():
             raise refused("the first word of its command is not an absolute path")
         with self._preparing:
             home = identity.prepare(self._state_dir, spec)
+            if slot:
+                home = self._workspace(home, slot)
         kin = Kin(secrets.token_hex(16), identity.unshared(home.uid), spec.limits.memory)
         order = Order(
             argv=command.argv,
@@ -133,8 +139,17 @@ class SubprocessRuntime:
             del self._watch.kin[kin.invocation]
             raise
 
-    async def _clear(self, kin: Kin) -> None:
+    def _workspace(self, home: Home, slot: str) -> Home:
+        if not self._swept:
+            self._swept = True  # what a proxy has left that was killed
+            shutil.rmtree(self._state_dir / identity.WORKSPACES, ignore_errors=True)
+        return identity.workspace(self._state_dir, home, slot)
+
+    async def _clear(self, slot: str, kin: Kin) -> None:
         await self._watch.clear(kin)
+        if slot:
+            path = self._state_dir / identity.WORKSPACES / slot
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
         del self._processes[kin.invocation]
 
     def _exceeded(self, invocation: str, figures: str) -> None:

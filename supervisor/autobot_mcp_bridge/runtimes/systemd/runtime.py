@@ -165,7 +165,8 @@ class SystemdRuntime:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def start(self, spec: ServerSpec, command: Command) -> UnitProcess:  # noqa: ARG002 - apply has put the command into the unit
+    async def start(self, spec: ServerSpec, command: Command, slot: str = "") -> UnitProcess:
+        del command, slot  # apply has put the command into the unit, of which there is one
         redact = Redactor(spec.env.values())
         before = self._last_end.get(spec.instance)
         self._starting.add(spec.instance)

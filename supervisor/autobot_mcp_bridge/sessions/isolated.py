@@ -1,0 +1,252 @@
+"""An isolated server: a process for each handshake session, and one for each modern caller.
+
+Everything passes through, requests of the server to its client included. A session is as long as
+its process: when that ends, the id answers 404. Modern requests of one caller share a process of
+that caller, which is started again when it is needed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.greeting import greet
+from autobot_mcp_bridge.channels.hooks import Hooks
+from autobot_mcp_bridge.channels.instance import Instance
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.host import HostLimits
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.versions import META_CAPABILITIES, Era
+from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.sessions.conversations import CheckMirrored
+from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
+from autobot_mcp_bridge.sessions.exchange import Exchange
+from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
+from autobot_mcp_bridge.sessions.private import PrivateSession
+from autobot_mcp_bridge.sessions.session import Session, SessionTable
+from autobot_mcp_bridge.sessions.shared import SharedServer
+from autobot_mcp_bridge.supervision.journal import Forgetful
+
+# What a server may ask a client for; by these a caller's processes differ (26 basic/index).
+CLIENT_FEATURES = ("elicitation", "roots", "sampling")
+
+
+class Makes(Protocol):
+    """Makes one more keeper of a process of this server, and runs it."""
+
+    def __call__(self, hooks: Callable[[Hooks], Hooks]) -> Instance:
+        """`hooks` puts the parts in that only the caller knows."""
+        ...
+
+
+class Caller(SharedServer):
+    """The conversations of one modern caller on a process of its own."""
+
+
+class IsolatedServer:
+    """Conversations with one isolated server; implements `Conversations`.
+
+    Args:
+        spec: the server.
+        sessions: its table.
+        limits: how many processes there may be.
+        on_dropped: counts.
+        lead: keeps no process, but what counts for all of them: breaker, era, an operator's stop.
+        make: makes the keepers.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        sessions: SessionTable,
+        limits: HostLimits,
+        on_dropped: Callable[[str], None],
+        lead: Instance,
+        make: Makes,
+    ) -> None:
+        self.spec = spec
+        self.sessions = sessions
+        self._limits = limits
+        self._on_dropped = on_dropped
+        self._lead = lead
+        self._make = make
+        self._private: dict[Session, PrivateSession] = {}
+        self._opening: dict[PrivateSession, Principal] = {}
+        self._callers: dict[tuple[str, str], tuple[Principal, Caller]] = {}
+        sessions.on_end = self._ended
+
+    @property
+    def _all(self) -> Iterator[Instance]:
+        for private in (*self._private.values(), *self._opening):
+            yield private.instance
+        for _, caller in self._callers.values():
+            yield caller.instance
+
+    @property
+    def open_calls(self) -> int:
+        return sum(len(each.channel.pending) for each in self._all if each.channel is not None)
+
+    @property
+    def processes(self) -> int:
+        return sum(each.process is not None for each in self._all)
+
+    def configure(self, spec: ServerSpec) -> None:
+        self.spec = spec
+        for private in self._private.values():
+            private.configure(spec)
+        for _, caller in self._callers.values():
+            caller.configure(spec)
+        for instance in self._all:
+            instance.configure(spec)
+
+    def forget(self) -> None:
+        for _, caller in self._callers.values():
+            caller.forget()
+
+    # ---- handshake sessions ----
+
+    async def initialize(
+        self, principal: Principal, message: dict[str, Any], client_id: bytes
+    ) -> tuple[Session | None, bytes]:
+        self._check_room(principal)
+        private = PrivateSession(self.spec, message, self.sessions.end)
+        private.instance = self._make(private.hooks)
+        self._opening[private] = principal
+        try:
+            session, answer = await private.open(
+                lambda version: self.sessions.open(principal, version, self._on_dropped)
+            )
+            if session is not None:
+                self._private[session] = private
+        finally:
+            del self._opening[private]
+            if private.session is None:
+                private.instance.dismiss()
+        return session, answer.encode(client_id)
+
+    async def begin(
+        self, session: Session, message: dict[str, Any], client_id: bytes, *, streamable: bool
+    ) -> Exchange | bytes:
+        return self._private[session].begin(message, client_id, streamable=streamable)
+
+    def tell(self, session: Session, message: dict[str, Any]) -> None:
+        self._private[session].tell(message)
+
+    async def respond(self, session: Session, message: dict[str, Any]) -> None:
+        if not self._private[session].respond(message):
+            self._on_dropped("stray_answer")
+
+    def _ended(self, session: Session) -> None:
+        private = self._private.pop(session, None)
+        if private is not None:
+            private.instance.dismiss()
+
+    # ---- modern callers ----
+
+    async def begin_modern(
+        self,
+        principal: Principal,
+        message: dict[str, Any],
+        client_id: bytes,
+        *,
+        streamable: bool,
+        check: CheckMirrored,
+    ) -> Exchange | bytes:
+        caller = self._caller(principal, message)
+        return await caller.begin_modern(
+            principal, message, client_id, streamable=streamable, check=check
+        )
+
+    async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
+        return await self._caller(principal, message).listen(principal, message)
+
+    def unlisten(self, listener: Listener) -> None:
+        for _, caller in self._callers.values():
+            caller.unlisten(listener)
+
+    def _caller(self, principal: Principal, message: dict[str, Any]) -> Caller:
+        """The caller's own process; of a handshake server one for each set of client features."""
+        features = _features(message)
+        key = principal.digest, jsonrpc.dumps(features).decode()
+        if self._lead.era is Era.MODERN:
+            own = [known for known in self._callers if known[0] == principal.digest]
+            key = own[0] if own else key
+        if key not in self._callers:
+            self._check_room(principal)
+            self._callers[key] = principal, self._new_caller(key, features)
+        return self._callers[key][1]
+
+    def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> Caller:
+        listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
+        caller = Caller(self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful())
+
+        def over() -> None:
+            """Its process has ended: who listens to none is forgotten."""
+            self._lead.era = caller.instance.era
+            if not len(listeners) and key in self._callers:
+                del self._callers[key]
+                caller.instance.dismiss()
+
+        def hooks(common: Hooks) -> Hooks:
+            return replace(
+                common,
+                restored=caller.restored,
+                message=caller.notices.take,
+                greet=partial(greet, capabilities=features),
+                over=over,
+            )
+
+        instance = self._make(hooks)
+        instance.era = self._lead.era
+        caller.serve_with(instance)
+        return caller
+
+    # ---- all of them ----
+
+    def _check_room(self, principal: Principal) -> None:
+        """Raise CallError if there are as many processes as may be, or no start is allowed."""
+        self._lead.check_startable()
+        owners = [session.principal for session in self._private]
+        owners += self._opening.values()
+        owners += [owner for owner, _ in self._callers.values()]
+        if len(owners) >= self._limits.isolated_per_server:
+            raise _too_many("the server has")
+        if sum(each.digest == principal.digest for each in owners) >= (
+            self._limits.isolated_per_token
+        ):
+            raise _too_many("the token has")
+
+    def end(self) -> None:
+        self.sessions.end_where(lambda _session: True)
+        for _, caller in self._callers.values():
+            caller.end()
+            caller.instance.dismiss()
+        self._callers.clear()
+
+    def hang_up(self) -> None:
+        for session in self.sessions:
+            session.outbox.hang_up()
+        for _, caller in self._callers.values():
+            caller.hang_up()
+
+    def dismiss(self, is_valid: Callable[[Principal], bool]) -> None:
+        self.sessions.end_where(lambda session: not is_valid(session.principal))
+        for key, (principal, caller) in list(self._callers.items()):
+            if not is_valid(principal):
+                del self._callers[key]
+                caller.end()
+                caller.instance.dismiss()
+
+
+def _features(message: dict[str, Any]) -> dict[str, Any]:
+    said = meta_of(params_of(message)).get(META_CAPABILITIES)
+    if not isinstance(said, dict):
+        return {}
+    return {name: said[name] for name in CLIENT_FEATURES if isinstance(said.get(name), dict)}
+
+
+def _too_many(whose: str) -> CallError:
+    return CallError(
+        Cause.TOO_MANY_SESSIONS, f"{whose} too many processes of its own", retry_after=30
+    )

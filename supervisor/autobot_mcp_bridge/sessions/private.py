@@ -1,0 +1,191 @@
+"""One handshake session and the process that is its alone (D3): nothing in between but ids."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.channel import Channel
+from autobot_mcp_bridge.channels.greeting import RefusedError, check_initialize
+from autobot_mcp_bridge.channels.hooks import Hooks
+from autobot_mcp_bridge.channels.instance import Instance
+from autobot_mcp_bridge.channels.jsonrpc import Answer
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.versions import Era
+from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, allowed
+from autobot_mcp_bridge.policy.tools import ToolRule
+from autobot_mcp_bridge.sessions.dialects import params_of
+from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
+from autobot_mcp_bridge.sessions.session import Session
+
+# Requests of the server's that wait for the client's answers.
+MAX_ASKED = 64
+
+
+class PrivateSession:
+    """A client and its process.
+
+    Attributes:
+        instance: keeps the process; set by whoever makes it.
+    """
+
+    def __init__(
+        self, spec: ServerSpec, initialize: dict[str, Any], end: Callable[[Session], None]
+    ) -> None:
+        """`initialize` is the client's own; `end` is called when the process has ended."""
+        self.instance: Instance
+        self.session: Session | None = None
+        self._end = end
+        self._initialize = initialize
+        self._answer: Answer | None = None
+        self._asked: set[bytes] = set()  # ids of the server's requests, as JSON
+        self.configure(spec)
+
+    def configure(self, spec: ServerSpec) -> None:
+        self._spec = spec
+        self._tools = ToolRule(spec.tools)
+
+    def hooks(self, common: Hooks) -> Hooks:
+        return replace(
+            common,
+            greet=self._greet,
+            message=self._notified,
+            asked=self._ask,
+            over=self._over,
+        )
+
+    def _over(self) -> None:
+        if self.session is not None:
+            self._end(self.session)
+
+    async def open(self, enter: Callable[[str], Session]) -> tuple[Session | None, Answer]:
+        """Start the process with the client's own initialize; the answer is the server's own (B2).
+
+        Args:
+            enter: makes a session of the version that the server has chosen.
+
+        Raises:
+            CallError: there is no answer.
+        """
+        try:
+            await self.instance.ready()
+        except CallError:
+            if self._answer is None:
+                raise
+            return None, self._answer
+        hello = self.instance.hello
+        if hello is None or self._answer is None:
+            raise CallError(Cause.START_FAILED, "the server is being replaced", retry_after=1)
+        self.session = enter(hello["protocolVersion"])
+        return self.session, self._answer
+
+    async def _greet(self, channel: Channel, _era: Era | None, deadline: float) -> dict[str, Any]:
+        call = channel.request(self._initialize, deadline * 2)
+        answer = await call.result()
+        if answer.is_error:
+            self._answer = answer
+            raise RefusedError
+        result = check_initialize(channel, answer)
+        self._answer = answer
+        return result
+
+    # ---- from the client ----
+
+    def begin(self, message: dict[str, Any], client_id: bytes, *, streamable: bool) -> Exchange:
+        """Send a request on.
+
+        Raises:
+            CallError: it is denied, or the process has just ended.
+        """
+        session, method = self._session, message["method"]
+        if not allowed(method, HANDSHAKE_REQUESTS, self._spec.methods.allow):
+            raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
+        if client_id in session.calls:
+            raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
+        name = params_of(message).get("name")
+        if method == "tools/call" and not self._tools.allows(name):
+            raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
+        finish: Finish | None = self._listed if method == "tools/list" else None
+        channel = self._channel
+        if len(channel.pending) >= self.instance.max_calls:
+            raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
+        call = channel.request(message, self._spec.timeouts.call, session)
+        call.streamable = streamable
+        return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Pass a notification on; a cancellation under our own id for the call (D2)."""
+        channel = self.instance.channel
+        if channel is None:
+            return
+        params = params_of(message)
+        if message["method"] == "notifications/cancelled":
+            call = self._session.calls.get(jsonrpc.dumps(params.get("requestId")))
+            if call is not None:
+                channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
+            return
+        channel.pass_on(message)
+
+    def respond(self, message: dict[str, Any]) -> bool:
+        """Pass an answer on, once, to the request that waits for it; else False."""
+        identifier = jsonrpc.dumps(message.get("id"))
+        channel = self.instance.channel
+        if identifier not in self._asked or channel is None:
+            return False
+        self._asked.discard(identifier)
+        channel.pass_on(message)
+        return True
+
+    # ---- from the server ----
+
+    def _ask(self, message: dict[str, Any], line: bytes) -> bool:
+        """Give the client a request of the server's, if it can get one (D3, H8)."""
+        if self.session is None or len(self._asked) >= MAX_ASKED:
+            return False
+        if message["method"] == "ping" and not self._hears:
+            return False
+        self._asked.add(jsonrpc.dumps(message["id"]))
+        self._deliver(line)
+        return True
+
+    def _notified(self, message: dict[str, Any], line: bytes) -> None:
+        if message["method"] == "notifications/cancelled":
+            self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
+        if self.session is not None:
+            self._deliver(line)
+
+    @property
+    def _session(self) -> Session:
+        if self.session is None:
+            raise CallError(Cause.CRASHED, "the session has not been opened")
+        return self.session
+
+    @property
+    def _channel(self) -> Channel:
+        channel = self.instance.channel
+        if channel is None:
+            raise CallError(Cause.CRASHED, "the session's server has ended")
+        return channel
+
+    @property
+    def _hears(self) -> bool:
+        """Whether the client reads anything now."""
+        session = self._session
+        return session.outbox.taken or any(call.streamable for call in session.calls.values())
+
+    def _deliver(self, line: bytes) -> None:
+        """On the stream of the only call in flight, else on the session's own (C5)."""
+        session = self._session
+        calls = [call for call in session.calls.values() if call.streamable and not call.done]
+        channel = self.instance.channel
+        if len(calls) == 1 and channel is not None:
+            channel.push(calls[0], line)
+        else:
+            session.outbox.push(line)
+
+    def _listed(self, answer: Answer) -> Answer:
+        if answer.is_error or self._tools.everything:
+            return answer
+        message = answer.parsed()
+        return jsonrpc.rebuilt({**message, "result": self._tools.listed(message["result"])})
