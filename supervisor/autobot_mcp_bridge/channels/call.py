@@ -26,6 +26,7 @@ class Call:
         "log_level",
         "number",
         "owner",
+        "parked",
         "streamable",
         "timeout",
         "token",
@@ -44,6 +45,7 @@ class Call:
         self.log_level: str | None = None  # of a request that asked for logs by itself
         # Sees an answer first; with True it has taken it, and the call goes on.
         self.intercept: Callable[[Answer], bool] | None = None
+        self.parked = False  # its client has been asked something
         self.answer: Answer | None = None
         self.error: CallError | None = None
         self.events: Backlog | None = None  # made for the first one

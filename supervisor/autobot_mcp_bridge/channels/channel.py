@@ -178,12 +178,42 @@ class Channel:
         if call.token is not None:
             message["params"]["_meta"]["progressToken"] = number
         self._write(message)
+        self.pending.pop(call.number, None)
         call.number = number
+        self._wait(call, call.timeout, parked=False)
+
+    def park(self, call: Call, patience: float) -> None:
+        """Keep a call open while its client is asked something, for so many seconds."""
+        self._wait(call, patience, parked=True)
+
+    def swap(self, call: Call, result: dict[str, Any], patience: float) -> Call:
+        """Answer a call with a result of our own; the server's work for it goes on in another."""
+        held = Call(call.number, call.timeout, call.began, call.owner)
+        self._wait(held, patience, parked=True)
+        call.answer = jsonrpc.rebuilt({"jsonrpc": "2.0", "id": call.number, "result": result})
+        call.ring()
+        return held
+
+    def resume(self, call: Call, params: dict[str, Any]) -> None:
+        """Wait for a call's answer again; its client is another request, with `params`."""
+        token = params.get("_meta", {}).get("progressToken")
+        if isinstance(token, int | str):
+            call.token = token
+        if not call.done:
+            self._wait(call, call.timeout, parked=False)
+
+    def fail_call(self, call: Call, error: CallError) -> None:
+        """End one open call with an error of ours, and tell the server so."""
+        self.cancel(call, str(error))
+        call.error = error
+
+    def _wait(self, call: Call, timeout: float, *, parked: bool) -> None:
+        call.parked = parked
         call.began = self._loop.time()
-        call.deadline = call.began + call.timeout
-        self.pending[number] = call
+        call.deadline = call.began + timeout
+        self.pending[call.number] = call
         if self._ticker is None:
-            self._arm(call.timeout)
+            self._arm(timeout)
 
     def forget(self, call: Call) -> None:
         """Wait for its answer no more, and say nothing of it to the server."""
@@ -346,7 +376,7 @@ class Channel:
         silent = False
         for call in list(self.pending.values()):
             if now >= call.deadline:
-                silent = silent or self._heard < call.began
+                silent = silent or (self._heard < call.began and not call.parked)
                 self._expire(call)
             elif now - call.touched >= KEEP_ALIVE:
                 call.touched = now
@@ -358,9 +388,10 @@ class Channel:
 
     def _expire(self, call: Call) -> None:
         del self.pending[call.number]
-        reason = f"no answer within {call.timeout:g} s"
+        reason = f"no answer within {call.deadline - call.began:g} s"
         self.notify("notifications/cancelled", {"requestId": call.number, "reason": reason})
-        call.error = CallError(Cause.CALL_TIMEOUT, f"the server gave {reason}")
+        who = "client" if call.parked else "server"
+        call.error = CallError(Cause.CALL_TIMEOUT, f"the {who} gave {reason}")
         call.ring()
         self.attention.set()
 

@@ -39,11 +39,13 @@ class Cause(Enum):
     TOOL_DENIED = ("tool_denied", 200, INVALID_PARAMS)
     TASK_UNKNOWN = ("task_unknown", 200, INVALID_PARAMS)
     DUPLICATE_ID = ("duplicate_id", 400, INVALID_REQUEST)
+    INPUT_LATE = ("input_late", 200, INVALID_PARAMS)
     # in flight, or the start that the call asked for failed
     START_FAILED = ("start_failed", 200, UNAVAILABLE)
     CRASHED = ("server_crashed", 200, UNAVAILABLE)
     CALL_TIMEOUT = ("call_timeout", 200, UNAVAILABLE)
     ANSWER_TOO_LARGE = ("answer_too_large", 200, UNAVAILABLE)
+    CAPABILITY_REQUIRED = ("capability_required", 400, CAPABILITY_REQUIRED)
     BAD_ANSWER = ("bad_answer", 200, INTERNAL_ERROR)
     CANCELLED = ("cancelled", 200, UNAVAILABLE)
     STOPPED_IN_FLIGHT = ("server_stopped", 200, UNAVAILABLE)

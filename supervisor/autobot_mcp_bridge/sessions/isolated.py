@@ -22,6 +22,7 @@ from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange
+from autobot_mcp_bridge.sessions.held import Held
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
 from autobot_mcp_bridge.sessions.private import PrivateSession
 from autobot_mcp_bridge.sessions.session import Session, SessionTable
@@ -38,10 +39,6 @@ class Makes(Protocol):
     def __call__(self, hooks: Callable[[Hooks], Hooks]) -> Instance:
         """`hooks` puts the parts in that only the caller knows."""
         ...
-
-
-class Caller(SharedServer):
-    """The conversations of one modern caller on a process of its own."""
 
 
 class IsolatedServer:
@@ -73,7 +70,7 @@ class IsolatedServer:
         self._make = make
         self._private: dict[Session, PrivateSession] = {}
         self._opening: dict[PrivateSession, Principal] = {}
-        self._callers: dict[tuple[str, str], tuple[Principal, Caller]] = {}
+        self._callers: dict[tuple[str, str], tuple[Principal, SharedServer]] = {}
         sessions.on_end = self._ended
 
     @property
@@ -165,7 +162,7 @@ class IsolatedServer:
         for _, caller in self._callers.values():
             caller.unlisten(listener)
 
-    def _caller(self, principal: Principal, message: dict[str, Any]) -> Caller:
+    def _caller(self, principal: Principal, message: dict[str, Any]) -> SharedServer:
         """The caller's own process; of a handshake server one for each set of client features."""
         features = _features(message)
         key = principal.digest, jsonrpc.dumps(features).decode()
@@ -177,9 +174,17 @@ class IsolatedServer:
             self._callers[key] = principal, self._new_caller(key, features)
         return self._callers[key][1]
 
-    def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> Caller:
+    def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
-        caller = Caller(self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful())
+        caller = SharedServer(
+            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful()
+        )
+        held = caller.held = Held("\0".join((self.spec.instance, *key)), features)
+
+        def told(message: dict[str, Any], line: bytes) -> None:
+            if message["method"] == "notifications/cancelled":
+                held.withdraw(message)
+            caller.notices.take(message, line)
 
         def over() -> None:
             """Its process has ended: who listens to none is forgotten."""
@@ -192,7 +197,8 @@ class IsolatedServer:
             return replace(
                 common,
                 restored=caller.restored,
-                message=caller.notices.take,
+                message=told,
+                asked=held.ask,
                 greet=partial(greet, capabilities=features),
                 over=over,
             )

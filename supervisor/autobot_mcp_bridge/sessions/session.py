@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.backlog import Room
@@ -14,6 +14,9 @@ from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.kept import KeptSession, KeptSessions
 from autobot_mcp_bridge.sessions.outbox import Outbox
 from autobot_mcp_bridge.supervision.journal import Forgetful
+
+if TYPE_CHECKING:
+    from autobot_mcp_bridge.sessions.rounds import Question
 
 # RFC 5424 severities as MCP names them, most verbose first (25 server/utilities/logging).
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -65,6 +68,7 @@ class Session:
         "level",
         "outbox",
         "principal",
+        "questions",
         "subscriptions",
         "version",
         "waiting",
@@ -82,6 +86,8 @@ class Session:
         self.subscriptions: set[str] = set()
         # The client's own id, as JSON so that 1 and "1" differ, of each call in flight.
         self.calls: dict[bytes, Call] = {}
+        # Requests of ours that wait for the client's answers, by id as JSON.
+        self.questions: dict[bytes, Question] = {}
         self.waiting: set[bytes] = set()  # ids of calls whose server is being started
         self.last_used = 0.0
 

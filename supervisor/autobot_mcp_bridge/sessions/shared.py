@@ -52,8 +52,10 @@ from autobot_mcp_bridge.sessions.exchange import (
     for_modern,
     translated,
 )
+from autobot_mcp_bridge.sessions.held import Held
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
+from autobot_mcp_bridge.sessions.rounds import Rounds
 from autobot_mcp_bridge.sessions.session import (
     LEVELS,
     Client,
@@ -83,11 +85,13 @@ class SharedServer:
         self.sessions = sessions
         self.listeners = listeners
         self._on_dropped = on_dropped
+        self.held: Held | None = None  # where a client can be asked
         self._server_meta = b""
         self._catalog = Catalog(memory, spec.instance)
         self._tasks = TaskOwners(memory, spec.instance)
         self._wishes = Wishes(sessions, listeners)
         self._settings = Settings(sessions, self._wishes)
+        self._rounds = Rounds(on_dropped)
         self.notices = Notices(
             sessions, listeners, self._wishes, self._catalog, self._tasks, on_dropped
         )
@@ -181,6 +185,7 @@ class SharedServer:
         level = dress(message, session)
         call = channel.request(message, self.spec.timeouts.call, session)
         call.streamable, call.log_level = streamable, level
+        self._rounds.watch(channel, call, session, message)
         return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
 
     async def begin_modern(
@@ -204,6 +209,8 @@ class SharedServer:
         if method == "tools/list" and (known := self._known_tools(params)) is not None:
             return self._encode(method, known[1])(known[0], client_id)[1]
         finish = self._finish(principal, method, params)
+        if self.held is not None and self.held.is_ours(params):
+            return self._resume(self.held, message, client_id, streamable=streamable)
         channel = await self.instance.ready()
         if method == "tools/call":
             mirrored = await self._mirrored(channel)
@@ -217,7 +224,21 @@ class SharedServer:
         call = channel.request(message, self.spec.timeouts.call, principal)
         call.streamable = streamable
         call.log_level = level if level in LEVELS else None
+        if self.held is not None and self.era is Era.HANDSHAKE:
+            self.held.begun(channel, call, message)
         return Exchange(channel, call, client_id, self._encode(method, self.era), finish=finish)
+
+    def _resume(
+        self, held: Held, message: dict[str, Any], client_id: bytes, *, streamable: bool
+    ) -> Exchange | bytes:
+        """A retry of a call that a handshake process has interrupted with a question."""
+        going = held.resume(message)
+        if isinstance(going, dict):
+            return jsonrpc.result_body(client_id, going)
+        channel, call = going
+        call.streamable = streamable
+        encode = self._encode(message["method"], self.era)
+        return Exchange(channel, call, client_id, encode)
 
     def tell(self, session: Session, message: dict[str, Any]) -> None:
         """Only a cancellation means something to a shared server, of the client's own call (D2).
@@ -236,7 +257,8 @@ class SharedServer:
             channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
 
     async def respond(self, session: Session, message: dict[str, Any]) -> None:
-        """A shared server asks no client anything: an answer is to nothing (D3)."""
+        """An answer to what the process wanted to know; a handshake process asks nothing (D3)."""
+        self._rounds.respond(session, message)
 
     @property
     def open_calls(self) -> int:

@@ -1,0 +1,193 @@
+"""What a handshake server wants to know is asked of a modern client (26 basic/patterns/mrtr).
+
+A handshake server sends a request to its client in the middle of a call and waits. The modern
+client gets `input_required` as that call's result, and the call is held open toward the server;
+the client's retry names it by its `requestState`, carries the answers, and gets the rest of that
+very call. The state is opaque and authenticated, holds for one caller of one server, and expires.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.call import Call
+from autobot_mcp_bridge.channels.channel import Channel
+from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.sessions.dialects import params_of
+from autobot_mcp_bridge.sessions.rounds import ASKING, INPUT_REQUIRED, PATIENCE, QUESTIONS
+
+# Questions that come within so many seconds of the first are asked together.
+TOGETHER = 0.05
+# Calls of one caller that are held.
+MAX_HELD = 64
+PREFIX = "mcpb1."
+# Signs the states of this proxy's life: what they name does not outlive it.
+_KEY = secrets.token_bytes(32)
+_FEATURE = {
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+}
+
+
+@dataclass(eq=False, slots=True)
+class HeldCall:
+    """A call toward a handshake server that waits for answers of its client.
+
+    Attributes:
+        call: the one that the server works on; another for each retry.
+        request: digest of what was asked, so that a retry can be nothing else.
+        questions: by key: the server's id, and the request as the client gets it.
+    """
+
+    call: Call
+    request: str
+    identifier: str = ""  # names it in the state that its client has last got
+    questions: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    asking: asyncio.TimerHandle | None = None
+
+
+class Held:
+    """The held calls of one caller's process.
+
+    Args:
+        whose: server and caller, which a state is bound to.
+        features: what the client can be asked.
+    """
+
+    def __init__(self, whose: str, features: Mapping[str, Any]) -> None:
+        self._whose = whose
+        self._features = features
+        self._channel: Channel | None = None
+        self._held: list[HeldCall] = []
+
+    def begun(self, channel: Channel, call: Call, message: dict[str, Any]) -> None:
+        """A call has been sent; its server may ask."""
+        self._channel = channel
+        self._held = [each for each in self._held if not each.call.done]
+        if message["method"] in ASKING:
+            self._held.append(HeldCall(call, _digest(message)))
+
+    # ---- from the server ----
+
+    def ask(self, message: dict[str, Any], _line: bytes) -> bool:
+        """Take a request of the server's for the call that it is most likely of.
+
+        It names none; all calls here are of one caller, whose newest one is taken.
+        """
+        method = message["method"]
+        held = next((each for each in reversed(self._held) if not each.call.done), None)
+        if method not in QUESTIONS or held is None or self._channel is None:
+            return False
+        feature = _FEATURE[method]
+        if feature not in self._features:
+            self._channel.fail_call(held.call, _lacks(feature))
+            return False
+        key = f"{feature}-{len(held.questions) + 1}"
+        held.questions[key] = message["id"], {"method": method, "params": params_of(message)}
+        if held.asking is None and not held.call.parked:
+            loop = asyncio.get_running_loop()
+            held.asking = loop.call_later(TOGETHER, self._interrupt, held)
+        return True
+
+    def withdraw(self, message: dict[str, Any]) -> None:
+        """The server has cancelled a request of its own."""
+        identifier = params_of(message).get("requestId")
+        for held in self._held:
+            for key, (asked, _) in list(held.questions.items()):
+                if asked == identifier:
+                    del held.questions[key]
+
+    def _interrupt(self, held: HeldCall) -> None:
+        """Answer the client's call with the questions, and hold the server's open."""
+        held.asking = None
+        if held.call.done or self._channel is None or not held.questions:
+            return
+        result = self._result(held)
+        held.call = self._channel.swap(held.call, result, PATIENCE)
+
+    def _result(self, held: HeldCall) -> dict[str, Any]:
+        held.identifier = secrets.token_urlsafe(18)
+        return {
+            "resultType": INPUT_REQUIRED,
+            "inputRequests": {key: request for key, (_, request) in held.questions.items()},
+            "requestState": self._state(held, time.time() + PATIENCE),
+        }
+
+    # ---- from the client ----
+
+    def is_ours(self, params: dict[str, Any]) -> bool:
+        state = params.get("requestState")
+        return isinstance(state, str) and state.startswith(PREFIX)
+
+    def resume(self, message: dict[str, Any]) -> tuple[Channel, Call] | dict[str, Any]:
+        """Go on with the call that a retry names; or the result that asks what is missing.
+
+        Raises:
+            CallError: there is no such call, or none any more.
+        """
+        params = params_of(message)
+        held = self._find(params["requestState"], _digest(message))
+        channel = self._channel
+        if channel is None or not channel.usable or (held.call.error and held.call.parked):
+            raise CallError(Cause.CRASHED, "the process that asked has ended; make the call anew")
+        answers = params.get("inputResponses")
+        for key, answer in answers.items() if isinstance(answers, dict) else ():
+            if key in held.questions and isinstance(answer, dict):
+                identifier, _ = held.questions.pop(key)
+                channel.pass_on({"jsonrpc": "2.0", "id": identifier, "result": answer})
+        if held.questions and not held.call.done:
+            return self._result(held)
+        channel.resume(held.call, params)
+        return channel, held.call
+
+    def _find(self, state: str, request: str) -> HeldCall:
+        identifier, expires = self._read(state)
+        if expires < time.time():
+            raise CallError(Cause.INPUT_LATE, "requestState has expired; make the call anew")
+        held = next((each for each in self._held if each.identifier == identifier), None)
+        if held is None:
+            text = "the call that requestState names is over; make the call anew"
+            raise CallError(Cause.INPUT_LATE, text)
+        if held.request != request:
+            raise CallError(Cause.BAD_TEXT, "requestState is of another request")
+        return held
+
+    def _state(self, held: HeldCall, expires: float) -> str:
+        text = f"{held.identifier}.{int(expires)}"
+        mac = base64.urlsafe_b64encode(self._mac(text)).decode()
+        return f"{PREFIX}{text}.{mac}"
+
+    def _read(self, state: str) -> tuple[str, int]:
+        text, _, mac = state.removeprefix(PREFIX).rpartition(".")
+        good = base64.urlsafe_b64encode(self._mac(text)).decode()
+        identifier, _, expires = text.partition(".")
+        if not hmac.compare_digest(good.encode(), mac.encode()) or not expires.isdecimal():
+            raise CallError(Cause.BAD_TEXT, "requestState is not valid here")
+        return identifier, int(expires)
+
+    def _mac(self, text: str) -> bytes:
+        said = f"{self._whose}\0{text}".encode(errors="surrogatepass")
+        return hmac.digest(_KEY, said, "sha256")
+
+
+def _digest(message: dict[str, Any]) -> str:
+    """What a request asks for, but for what a retry adds."""
+    but = ("_meta", "inputResponses", "requestState")
+    params = {name: value for name, value in params_of(message).items() if name not in but}
+    return hashlib.sha256(jsonrpc.dumps([message["method"], params])).hexdigest()
+
+
+def _lacks(feature: str) -> CallError:
+    return CallError(
+        Cause.CAPABILITY_REQUIRED,
+        f"the server needs the client capability {feature}",
+        data={"requiredCapabilities": {feature: {}}},
+    )
