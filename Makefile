@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab clients check ansible molecule lint-ansible role-readme dist bench bench-peers soak show-main show-units show-rollout trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab clients conformance check ansible molecule lint-ansible role-readme dist bench bench-peers soak show-main show-units show-rollout show-protocol trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -38,6 +38,9 @@ lab: setup  ## test against real systemd 252 and 257, in containers (root)
 
 clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m clients $(ARGS)
+
+conformance: setup  ## run the public MCP conformance suite and raw probes against the proxy
+	@PYTHONPATH=tests PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m conformance $(ARGS)
 
 check: setup  ## lint and type-check only
 	@$(VENV)/ruff check
@@ -78,6 +81,9 @@ show-units: setup  ## the same of servers as units, on systemd 252 and 257 (root
 
 show-rollout: setup ansible dist  ## the same of the rollout by Ansible, on Debian 12 and 13 (root)
 	@exec $(VENV)/python tests/show_rollout.py $(ARGS)
+
+show-protocol: setup  ## the same of MCP in both eras: suite, probes, clients, streams, OAuth (root)
+	@exec $(VENV)/python tests/show_protocol.py $(ARGS)
 
 trace: setup  ## show each requirement with its tests and their results
 	@exec $(VENV)/python tests/trace.py $(ARGS)

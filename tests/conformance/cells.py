@@ -1,0 +1,98 @@
+"""Our proxy in front of the conformance server, in each mode and era, under suite and probes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from conformance import bars, suite
+from conformance.probes import http, modern, routing, server, sessions, streams
+from conformance.probing import PROBES, Peer, Probe, Seen, see
+from support.bridge import Bridge
+from support.fakes import entry
+
+MODULES = (http, sessions, routing, server, modern, streams)  # importing them has filled PROBES
+AT_ONCE = 3  # runs of the suite; each is idle for most of its time
+# These end the server's process, so that they come last.
+ENDING = ("L33", "M30")
+REFUSED = "servers.json: "  # before what the proxy says of a mistake in the file
+
+
+class NotServedError(Exception):
+    """The proxy refuses such servers; the message is its own."""
+
+
+def definition(sessions_mode: str, era: str, name: str, *words: str) -> dict[str, Any]:
+    more = {} if sessions_mode == bars.SHARED else {"sessions": sessions_mode}
+    return entry("conformance/main", name, "--era", era, *words, **more)
+
+
+@asynccontextmanager
+async def serving(servers: Iterable[dict[str, Any]]) -> AsyncIterator[Bridge]:
+    """A proxy with these servers.
+
+    Raises:
+        NotServedError: it refuses its configuration.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            bridge = await stack.enter_async_context(Bridge(servers))
+        except AssertionError as fault:
+            told = [line for line in str(fault).splitlines() if REFUSED in line]
+            if not told:
+                raise
+            raise NotServedError(told[0].partition(REFUSED)[2]) from None
+        yield bridge
+
+
+def peer_of(bridge: Bridge, name: str) -> Peer:
+    return Peer(bridge.url(name), bridge.token(name))
+
+
+Reports = dict[tuple[str, str], suite.Report]
+
+
+async def reports(mode: str, eras: Iterable[str] = bars.ERAS) -> Reports:
+    """Run the suite against a server of each era: reports by era and revision.
+
+    Only what bars.py has a goal for is run.
+
+    Raises:
+        NotServedError: the mode is not served.
+    """
+    wanted = [bar for bar in bars.SUITE if bar.sessions == mode and bar.era in eras and bar.goal]
+    # A server for each run: what one revision's scenarios do to it does not concern the other's.
+    runs = [(bar.era, bar.revision) for bar in wanted]
+    servers = [definition(mode, era, f"{era}-{revision}") for era, revision in runs]
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def run(bridge: Bridge, era: str, revision: str) -> suite.Report:
+        name = f"{era}-{revision}"
+        headers = {"Authorization": f"Bearer {bridge.token(name)}"}
+        async with gate:
+            return await suite.run(bridge.url(name), headers, revision)
+
+    async with serving(servers) as bridge:
+        found = await asyncio.gather(*(run(bridge, *one) for one in runs))
+    return dict(zip(runs, found, strict=True))
+
+
+def in_order(idents: Iterable[str] = ()) -> list[Probe]:
+    """These probes, or all, in the order in which they run."""
+    chosen = [PROBES[ident] for ident in idents or PROBES]
+    return sorted(chosen, key=lambda one: (one.ident in ENDING, one.ident))
+
+
+async def probed(mode: str, idents: Iterable[str] = ()) -> list[Seen]:
+    """Run probes against servers of the eras that they want.
+
+    Raises:
+        NotServedError: the mode is not served.
+    """
+    probes = in_order(idents)
+    eras = sorted({one.era for one in probes})
+    async with serving(definition(mode, era, era) for era in eras) as bridge:
+        found = []
+        for era in eras:
+            found += await see((one for one in probes if one.era == era), peer_of(bridge, era))
+        return found
