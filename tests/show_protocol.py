@@ -1,0 +1,66 @@
+"""Show what MCP in both eras promises, a line each: what, figure, bar, PASS, FAIL or NOT RUN.
+
+    python tests/show_protocol.py [--only NAME]...
+
+The suite's and the probes' bars are the goals of tests/conformance/bars.py. What concerns units runs
+on systemd 252 and 257, in the containers of tests/lab. Exits with 1 on FAIL and NOT RUN.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+
+from show_main import trace
+from showing import ROOT, CannotRunError, Check, Line, Runner, Verdict, show, tests
+
+
+def conformance(runner: Runner) -> Iterator[Line]:
+    """A line for each mode, era of the server and revision, and for the probes of each mode."""
+    report = runner.log.with_suffix(".json")
+    report.unlink(missing_ok=True)
+    outcome = runner.run([sys.executable, "-m", "conformance", "--json", report])
+    if not report.exists():
+        yield Line("conformance", f"exit {outcome.status}", "its lines", Verdict.FAIL, outcome.last)
+        return
+    for row in json.loads(report.read_text(encoding="utf-8")):
+        verdict = Verdict.PASS if row["reached"] else Verdict.FAIL
+        why = row["beyond"] or row["details"]
+        shown = ", ".join(why[:3]) + (f" and {len(why) - 3} more" if len(why) > 3 else "")
+        yield Line(
+            row["what"], row["figure"], row["goal"], verdict, "" if row["reached"] else shown
+        )
+
+
+def of(path: str, what: str, *selection: str) -> Check:
+    """The tests of a file or folder, which may not be there yet."""
+    check = tests(what, *selection, path)
+
+    def run(runner: Runner) -> Iterator[Line]:
+        if not (ROOT / path).exists():
+            raise CannotRunError(f"{path} does not exist")
+        yield from check(runner)
+
+    return run
+
+
+CHECKS: dict[str, Check] = {
+    "conformance": conformance,
+    "probes-units": tests(
+        "probes, servers as units",
+        "-m",
+        "lab",
+        "tests/systemd/test_probes.py",
+        wrong_beyond_the_goal=0,
+    ),
+    "clients": tests("real clients list and call", "-m", "clients", "tests/clients"),
+    "clients-units": tests(
+        "real clients, servers as units", "-m", "lab", "tests/systemd/test_clients.py"
+    ),
+    "soak": of("tests/soak", "100 clients, 5 minutes, kills", "-m", "soak"),
+    "large": of("tests/live/test_large.py", "20 MiB both ways, 100,000 unread notifications"),
+    "oauth": of("tests/live/test_oauth.py", "OAuth: wrong, expired, rotated, issuer down"),
+    "trace": trace,
+}
+
+if __name__ == "__main__":
+    sys.exit(show("show-protocol", __doc__.splitlines()[0], CHECKS))
