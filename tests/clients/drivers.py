@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clients import setup
+from clients import setup, venvs
 from support.waiting import PATIENCE
 
 HERE = Path(__file__).resolve().parent
@@ -42,12 +42,14 @@ class Seen:
     Attributes:
         version: the revision it negotiated; empty where it does not tell.
         progress: how many progress notifications reached it; -1 where it does not tell.
+        asked: how many elicitations it has answered; -1 where it does not tell.
     """
 
     version: str
     tools: tuple[str, ...]
     text: str
     progress: int = -1
+    asked: int = -1
 
 
 class ClientError(Exception):
@@ -65,6 +67,7 @@ def environment(state: Path) -> dict[str, str]:
         "MCP_REMOTE_CONFIG_DIR": str(state),
         "DO_NOT_TRACK": "1",
         "NO_COLOR": "1",
+        "FASTMCP_CHECK_FOR_UPDATES": "off",
     }
 
 
@@ -120,6 +123,7 @@ def _seen(document: Mapping[str, Any]) -> Seen:
         tools=tuple(document["tools"]),
         text=document["text"],
         progress=document["progress"],
+        asked=document["asked"],
     )
 
 
@@ -136,6 +140,27 @@ def _words(target: Target, mode: str) -> list[str]:
 async def python_mcp(target: Target, mode: str, state: Path) -> Seen:
     command = [sys.executable, str(HERE / "drive_mcp.py"), *_words(target, mode)]
     return _seen(last_line(await output_of(command, state)))
+
+
+async def fastmcp(target: Target, mode: str, state: Path) -> Seen:
+    python = str(venvs.home("fastmcp") / "bin" / "python")
+    command = [python, str(HERE / "drive_fastmcp.py"), *_words(target, mode)]
+    return _seen(last_line(await output_of(command, state)))
+
+
+async def fastmcp_command(target: Target, state: Path) -> Seen:
+    """The command line of fastmcp, which takes a bearer token and no other header."""
+    program = str(venvs.home("fastmcp") / "bin" / "fastmcp")
+    options = ["--json", "--auth", target.token]
+    listed = json.loads(await output_of([program, "list", target.url, *options], state))
+    arguments = [f"{name}={value}" for name, value in target.arguments.items()]
+    call = [program, "call", target.url, target.tool, *arguments, *options]
+    called = json.loads(await output_of(call, state))
+    return Seen(
+        version="",
+        tools=tuple(tool["name"] for tool in find(listed, "tools")),
+        text=find(called, "content")[0]["text"],
+    )
 
 
 async def node_script(name: str, target: Target, mode: str, state: Path) -> Seen:
@@ -177,11 +202,33 @@ def find(document: object, key: str) -> Any:
 
 
 async def mcp_remote(target: Target, state: Path) -> Seen:
-    """Speak the handshake to mcp-remote's stdio side by hand."""
     command = [str(setup.node()), str(setup.home() / "node_modules/mcp-remote/dist/proxy.js")]
     command += [target.url, "--allow-http", "--transport", "http-only"]
     for name, value in target.headers.items():
         command += ["--header", f"{name}:{value}"]
+    return await _through_stdio(command, target, state)
+
+
+async def supergateway(target: Target, state: Path) -> Seen:
+    program = setup.home() / "node_modules/supergateway/dist/index.js"
+    command = [str(setup.node()), str(program), "--streamableHttp", target.url]
+    command += ["--logLevel", "none"]
+    for name, value in target.headers.items():
+        command += ["--header", f"{name}: {value}"]
+    return await _through_stdio(command, target, state)
+
+
+async def mcp_proxy(target: Target, state: Path) -> Seen:
+    """The mcp-proxy of PyPI, on the first generation of the Python SDK."""
+    program = venvs.home("mcp-proxy") / "bin" / "mcp-proxy"
+    command = [str(program), "--transport", "streamablehttp"]
+    for name, value in target.headers.items():
+        command += ["--headers", name, value]
+    return await _through_stdio([*command, target.url], target, state)
+
+
+async def _through_stdio(command: Sequence[str], target: Target, state: Path) -> Seen:
+    """Speak the handshake by hand to the stdio side of a client."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -195,7 +242,7 @@ async def mcp_remote(target: Target, state: Path) -> Seen:
     try:
         offer = {
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "drive", "version": "1"},
         }
         version = (await talk.ask("initialize", offer))["protocolVersion"]
@@ -212,6 +259,7 @@ async def mcp_remote(target: Target, state: Path) -> Seen:
             tuple(tool["name"] for tool in tools),
             result["content"][0]["text"],
             talk.progress,
+            talk.asked,
         )
     finally:
         await end(process)
@@ -227,6 +275,7 @@ class Talk:
         self._out = process.stdout
         self._last_id = 0
         self.progress = 0
+        self.asked = 0
 
     def say(self, message: Mapping[str, Any]) -> None:
         self._in.write(json.dumps(message).encode() + b"\n")
@@ -245,6 +294,11 @@ class Talk:
             message = json.loads(line)
             if message.get("method") == "notifications/progress":
                 self.progress += 1
+            if message.get("method") == "elicitation/create":
+                self.asked += 1
+                filled = {"username": "me", "email": "m@e"}
+                accepted = {"action": "accept", "content": filled}
+                self.say({"jsonrpc": "2.0", "id": message["id"], "result": accepted})
             if message.get("id") == self._last_id and "method" not in message:
                 if "error" in message:
                     raise ClientError(json.dumps(message["error"]))

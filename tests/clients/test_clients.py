@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from clients import drivers, setup
+from clients.runs import LATEST, MODERN, RUNS
 from support.bridge import Bridge
 from support.fakes import echo
 
 pytestmark = pytest.mark.clients
 
-LATEST = "2025-11-25"
-MODERN = "2026-07-28"
 WORDS = {"message": "across"}
 EVERYTHING = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 
@@ -48,68 +47,18 @@ async def test_the_python_client_lists_and_calls_a_python_server(mode, version, 
     assert "across" in seen.text
 
 
-@pytest.mark.parametrize(
-    ("mode", "version"), [("auto", MODERN), ("legacy", LATEST), (MODERN, MODERN)]
-)
-async def test_the_python_client_lists_and_calls_the_reference_server(
-    mode, version, everything, tmp_path
-):
+@pytest.mark.parametrize("run", RUNS, ids=str)
+async def test_a_real_client_lists_calls_and_hears_of_progress(run, everything, need, tmp_path):
+    need(run.needs)
     async with Bridge([everything]) as bridge:
-        seen = await drivers.python_mcp(target(bridge, "everything"), mode, tmp_path)
+        aim = slow(bridge) if run.progress else target(bridge, "everything")
+        seen = await run.drive(aim, tmp_path)
 
-    assert seen.version == version
+    assert seen.version == run.told
     assert "echo" in seen.tools
-    assert seen.text == "Echo: across"
-
-
-async def test_progress_reaches_the_python_client_that_asked_for_it(everything, tmp_path):
-    async with Bridge([everything]) as bridge:
-        seen = await drivers.python_mcp(slow(bridge), "legacy", tmp_path)
-
-    assert "completed" in seen.text
-    assert seen.progress == 2
-
-
-async def test_the_first_typescript_sdk_initializes_lists_and_calls_with_progress(
-    everything, tmp_path
-):
-    async with Bridge([everything]) as bridge:
-        seen = await drivers.node_script("ts_v1.mjs", slow(bridge), "handshake", tmp_path)
-
-    assert seen.version == LATEST
-    assert "echo" in seen.tools
-    assert "completed" in seen.text
-    assert seen.progress == 2
-
-
-@pytest.mark.parametrize(
-    ("mode", "version"), [("legacy", LATEST), ("auto", MODERN), (MODERN, MODERN)]
-)
-async def test_the_second_typescript_client_lists_and_calls(mode, version, everything, tmp_path):
-    async with Bridge([everything]) as bridge:
-        seen = await drivers.node_script("ts_v2.mjs", target(bridge, "everything"), mode, tmp_path)
-
-    assert seen.version == version
-    assert "echo" in seen.tools
-    assert seen.text == "Echo: across"
-
-
-@pytest.mark.parametrize("era", ["legacy", "auto", "modern"])
-async def test_the_inspector_command_line_lists_and_calls(era, everything, tmp_path):
-    async with Bridge([everything]) as bridge:
-        seen = await drivers.inspector(target(bridge, "everything"), era, tmp_path)
-
-    assert "echo" in seen.tools
-    assert seen.text == "Echo: across"
-
-
-async def test_mcp_remote_carries_a_stdio_client_to_the_server(everything, tmp_path):
-    async with Bridge([everything]) as bridge:
-        seen = await drivers.mcp_remote(target(bridge, "everything"), tmp_path)
-
-    assert seen.version in (LATEST, MODERN)
-    assert "echo" in seen.tools
-    assert seen.text == "Echo: across"
+    assert ("completed" if run.progress else "Echo: across") in seen.text
+    if run.progress:
+        assert seen.progress == 2
 
 
 async def test_a_refused_token_ends_the_python_client_with_an_error(tmp_path):

@@ -1,9 +1,15 @@
 // Drives the TypeScript SDK v1: URL MODE HEADERS TOOL ARGUMENTS, prints one JSON line.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 const [url, , headers, tool, args] = process.argv.slice(2);
-const client = new Client({ name: "drive", version: "1" });
+const client = new Client({ name: "drive", version: "1" }, { capabilities: { elicitation: {} } });
+let asked = 0;
+client.setRequestHandler(ElicitRequestSchema, async () => {
+  asked++;
+  return { action: "accept", content: { username: "me", email: "m@e", name: "me" } };
+});
 const transport = new StreamableHTTPClientTransport(new URL(url), {
   requestInit: { headers: JSON.parse(headers) },
 });
@@ -20,6 +26,7 @@ const seen = {
   tools: tools.map((tool) => tool.name),
   text: result.content[0].text,
   progress,
+  asked,
   session: Boolean(transport.sessionId),
 };
 await transport.terminateSession();

@@ -5,8 +5,16 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 const [url, mode, headers, tool, args] = process.argv.slice(2);
 const client = new Client(
   { name: "drive", version: "1" },
-  { versionNegotiation: { mode: ["legacy", "auto"].includes(mode) ? mode : { pin: mode } } },
+  {
+    capabilities: { elicitation: { form: {} } },
+    versionNegotiation: { mode: ["legacy", "auto"].includes(mode) ? mode : { pin: mode } },
+  },
 );
+let asked = 0;
+client.setRequestHandler("elicitation/create", async () => {
+  asked++;
+  return { action: "accept", content: { username: "me", email: "m@e", name: "me" } };
+});
 const transport = new StreamableHTTPClientTransport(new URL(url), {
   requestInit: { headers: JSON.parse(headers) },
 });
@@ -26,6 +34,7 @@ const seen = {
   tools: tools.map((tool) => tool.name),
   text: result.content[0].text,
   progress,
+  asked,
   session: Boolean(transport.sessionId),
 };
 if (transport.sessionId) await transport.terminateSession();

@@ -90,3 +90,8 @@ WRONG_NOW: dict[str, set[str] | None] = {
     ISOLATED: None,
     SHARED: {"L28", "M15", "M16", "M19", "M20", "M27", "S01"},
 }
+
+# Where a real client's user is asked in mid-call: mode and the client's revision. At the goal, and
+# now (tests/clients/test_elicitation.py).
+ELICITS_AT_GOAL = {(ISOLATED, HANDSHAKE), (ISOLATED, MODERN), (SHARED, MODERN)}
+ELICITS_NOW: set[tuple[str, str]] = set()

@@ -12,7 +12,7 @@ from support.bridge import Bridge
 from support.fakes import entry
 
 MODULES = (http, sessions, routing, server, modern, streams)  # importing them has filled PROBES
-AT_ONCE = 3  # runs of the suite; each is idle for most of its time
+AT_ONCE = 2  # runs of the suite; more, and its own waits of half a second pass on a small machine
 # These end the server's process, so that they come last.
 ENDING = ("L33", "M30")
 REFUSED = "servers.json: "  # before what the proxy says of a mistake in the file

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import setup
+from clients import setup, venvs
 from lab import host, recipe
 from lab.base import base
 from lab.places import default_cache
@@ -36,6 +36,16 @@ def _clients() -> Path:
         return setup.install()
     except setup.CannotInstallError as error:
         raise MissingError(f"the real clients: {error}") from error
+
+
+def _python_client(name: str) -> Callable[[], object]:
+    def find() -> Path:
+        try:
+            return venvs.install(name)
+        except setup.CannotInstallError as error:
+            raise MissingError(f"the client {name}: {error}") from error
+
+    return find
 
 
 def _node22() -> Path:
@@ -114,7 +124,9 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "clients": _clients,
     "dbus_fast": _module("dbus_fast"),
     "dbus_next": _module("dbus_next"),
+    "fastmcp": _python_client("fastmcp"),
     "lab": _lab,
+    "mcp-proxy": _python_client("mcp-proxy"),
     "node22": _node22,
     "npm": _npm,
     "npm registry": _npm_registry,

@@ -9,7 +9,7 @@ from call import STRING, RpcError, sample, text, tool
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 _FORMAT = b"\x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0"
 WAV = base64.b64encode(b"RIFF&\0\0\0WAVEfmt " + _FORMAT + b"data\x02\0\0\0\0\0").decode()
-STEP = 0.05  # seconds between two notifications of one call
+STEP = 0.02  # seconds between two notifications of one call
 IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
 
 
