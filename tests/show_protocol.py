@@ -56,11 +56,12 @@ def elicitation(runner: Runner) -> Iterator[Line]:
 
 CHECKS: dict[str, Check] = {
     "conformance": conformance,
-    "probes-units": tests(
-        "probes, servers as units",
+    "conformance-units": tests(
+        "suite and probes, servers as units",
         "-m",
         "lab",
-        "tests/systemd/test_probes.py",
+        "tests/systemd/test_conformance.py",
+        short_of_the_goal=0,
         wrong_beyond_the_goal=0,
     ),
     "clients": tests("real clients list and call", "-m", "clients", "tests/clients"),
