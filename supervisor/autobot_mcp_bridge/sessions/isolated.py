@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.channels.greeting import greet
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.instance import Instance
@@ -186,9 +187,12 @@ class IsolatedServer:
                 held.withdraw(message)
             caller.notices.take(message, line)
 
+        async def restored(channel: Channel) -> None:
+            self._lead.era = caller.instance.era
+            await caller.restored(channel)
+
         def over() -> None:
             """Its process has ended: who listens to none is forgotten."""
-            self._lead.era = caller.instance.era
             if not len(listeners) and key in self._callers:
                 del self._callers[key]
                 caller.instance.dismiss()
@@ -196,7 +200,7 @@ class IsolatedServer:
         def hooks(common: Hooks) -> Hooks:
             return replace(
                 common,
-                restored=caller.restored,
+                restored=restored,
                 message=told,
                 asked=held.ask,
                 greet=partial(greet, capabilities=features),
