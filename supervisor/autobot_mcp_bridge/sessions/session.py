@@ -3,13 +3,14 @@
 import secrets
 from collections.abc import Callable, Iterator
 
-from autobot_mcp_bridge.channels.backlog import Room
 from autobot_mcp_bridge.channels.channel import Call
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
+from autobot_mcp_bridge.model.versions import LATEST_HANDSHAKE
 from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.sessions.events import EventStream, Store
 from autobot_mcp_bridge.sessions.kept import KeptSession, KeptSessions
-from autobot_mcp_bridge.sessions.outbox import Outbox
+from autobot_mcp_bridge.sessions.streams import SessionStreams
 
 # RFC 5424 severities as MCP names them, most verbose first (25 server/utilities/logging).
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -18,6 +19,12 @@ MAX_SUBSCRIPTIONS = 1000
 MAX_URI = 8192  # characters of one
 # So many full streams of one token may wait for readers; with more, each gets less.
 STREAMS_FULL = 16
+# Bytes of all events of a server's streams that the next process gets; the memory file is written
+# and read whole (0.2 s for so many, measured).
+LEFT_BEHIND = 64 << 20
+# From this version on a stream begins with an id and no data, and tells when to come back
+# (25 basic/transports); clients before it take that for a broken message.
+PRIMED = LATEST_HANDSHAKE
 
 
 class Session:
@@ -28,26 +35,35 @@ class Session:
         "id",
         "last_used",
         "level",
-        "outbox",
         "principal",
+        "streams",
         "subscriptions",
         "version",
         "waiting",
     )
 
     def __init__(
-        self, principal: Principal, version: str, outbox: Outbox, session_id: str = ""
+        self, principal: Principal, version: str, streams: SessionStreams, session_id: str = ""
     ) -> None:
         self.id = session_id or secrets.token_urlsafe(24)  # 192 bits (B1 asks for 128)
         self.principal = principal
         self.version = version
-        self.outbox = outbox
+        self.streams = streams
         self.level: str | None = None
         self.subscriptions: set[str] = set()
         # The client's own id, as JSON so that 1 and "1" differ, of each call in flight.
         self.calls: dict[bytes, Call] = {}
         self.waiting: set[bytes] = set()  # ids of calls whose server is being started
         self.last_used = 0.0
+
+    @property
+    def outbox(self) -> EventStream:
+        """Its own stream, for what belongs to no call."""
+        return self.streams.own
+
+    @property
+    def primed(self) -> bool:
+        return self.version >= PRIMED
 
     def wants_level(self, level: object) -> bool:
         """Tell whether a log message of this level is for this client."""
@@ -64,7 +80,7 @@ class SessionTable:
         self._now = now
         self._by_id: dict[str, Session] = {}
         self._per_token: dict[str, int] = {}
-        self._rooms: dict[str, Room] = {}  # by token: no caller can take another's
+        self._stores: dict[str, Store] = {}  # by token: no caller can take another's
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -92,7 +108,7 @@ class SessionTable:
             raise CallError(
                 Cause.TOO_MANY_SESSIONS, "the token has too many sessions", retry_after=60
             )
-        session = Session(principal, version, self._outbox(principal, on_dropped))
+        session = Session(principal, version, self._streams(principal, on_dropped))
         self._enter(session)
         self.kept.write(session)
         return session
@@ -101,23 +117,30 @@ class SessionTable:
         self, kept: KeptSession, principal: Principal, on_dropped: Callable[[str], None]
     ) -> None:
         """Go on with a session of the proxy before; its time to expire begins anew."""
-        outbox = self._outbox(principal, on_dropped)
-        session = Session(principal, kept.version, outbox, kept.id)
+        streams = self._streams(principal, on_dropped, kept.stream)
+        session = Session(principal, kept.version, streams, kept.id)
         session.level = kept.level
         session.subscriptions = kept.subscriptions
         self._enter(session)
-        for event in self.kept.unread(session.id):
-            session.outbox.push(event)
+        for memo in kept.streams:
+            streams.recall(memo, session.last_used)
+        self.kept.write(session)
 
     def leave(self) -> None:
-        """Write down what waits for readers, who will come to the next proxy."""
+        """Write down the streams, whose readers will come to the next process."""
+        left = LEFT_BEHIND
         for session in self:
-            self.kept.leave(session.id, session.outbox.rest())
+            for name, size, memo in session.streams.memos():
+                if size <= left:
+                    left -= size
+                    self.kept.leave(session.id, name, memo)
 
-    def _outbox(self, principal: Principal, on_dropped: Callable[[str], None]) -> Outbox:
+    def _streams(
+        self, principal: Principal, on_dropped: Callable[[str], None], former: str = ""
+    ) -> SessionStreams:
         limits = self._limits
-        room = self._rooms.setdefault(principal.digest, Room(STREAMS_FULL * limits.stream_bytes))
-        return Outbox(limits.stream_events, limits.stream_bytes, on_dropped, room)
+        store = self._stores.setdefault(principal.digest, Store(STREAMS_FULL * limits.stream_bytes))
+        return SessionStreams(limits, store, on_dropped, former)
 
     def _enter(self, session: Session) -> None:
         session.last_used = self._now()
@@ -142,9 +165,13 @@ class SessionTable:
             self._per_token[session.principal.digest] = left
         else:
             del self._per_token[session.principal.digest]
-            self._rooms.pop(session.principal.digest, None)
-        session.outbox.close()
+            self._stores.pop(session.principal.digest, None)
+        session.streams.close()
         self.kept.ended(session.id, session.subscriptions)
+
+    def answered(self, session: Session, stream: EventStream) -> None:
+        """A call's stream has got its answer, and is kept for a client that comes back."""
+        session.streams.answered(stream, self._now())
 
     def end_where(self, condition: Callable[[Session], bool]) -> None:
         for session in self:
@@ -153,7 +180,10 @@ class SessionTable:
 
     def expire(self) -> None:
         """End the sessions that have not been used for too long; an open stream is use."""
-        limit = self._now() - self._limits.session_idle
+        now = self._now()
+        for session in self:
+            session.streams.expire(now)
+        limit = now - self._limits.session_idle
         self.end_where(
             lambda session: (
                 session.last_used < limit and not session.outbox.taken and not session.calls
