@@ -1,11 +1,13 @@
 """Real clients initialize (or discover), list and call through the real proxy."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from clients import drivers, setup
 from support.bridge import Bridge
+from support.cutting import CuttingRelay
 from support.fakes import echo
 
 pytestmark = pytest.mark.clients
@@ -80,6 +82,23 @@ async def test_the_first_typescript_sdk_initializes_lists_and_calls_with_progres
     assert "echo" in seen.tools
     assert "completed" in seen.text
     assert seen.progress == 2
+
+
+@pytest.mark.requirement("C7", "C8", "C10")
+@pytest.mark.parametrize(("script", "mode"), [("ts_v1.mjs", "handshake"), ("ts_v2.mjs", "legacy")])
+async def test_a_typescript_client_resumes_a_call_whose_connection_is_cut(
+    script, mode, need, tmp_path
+):
+    need("clients")
+    async with Bridge([echo("files")]) as bridge:
+        arguments = {"nonce": "whole", "steps": 40, "delay": 0.1}
+        aim = target(bridge, "files", "progress", arguments)
+        async with CuttingRelay(aim.url, b"notifications/progress", every=3, most=2) as relay:
+            through = dataclasses.replace(aim, url=relay.url)
+            seen = await drivers.node_script(script, through, mode, tmp_path)
+
+    assert relay.cuts == 2
+    assert (seen.text, seen.progress) == ("whole", 40)
 
 
 @pytest.mark.parametrize(

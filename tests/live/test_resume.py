@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
+from random import Random, SystemRandom
 
 import pytest
 import pytest_asyncio
 
 from support.bridge import Bridge
 from support.client import answer_to, code_of, text_of
+from support.cut import read_through_cuts
 from support.fakes import echo
 from support.waiting import eventually
 
@@ -330,3 +333,47 @@ async def test_a_resumed_answer_is_the_one_of_the_call(bridge):
         assert text_of(answer_to(response, 2)) == "plain"
         await first.close()
         await second.close()
+
+
+@pytest.mark.requirement("C2", "C6", "C8", "C10")
+async def test_every_event_is_seen_once_wherever_connections_are_cut(bridge):
+    """Twelve calls and the session's own stream, each cut again and again at any byte."""
+    seed = int(os.environ.get("CUT_SEED") or SystemRandom().randrange(2**32))
+    print(f"CUT_SEED={seed}")
+    random = Random(seed)
+    steps, calls = 30, 12
+    sessions = [bridge.session("files") for _ in range(4)]
+    for session in sessions:
+        await session.initialize()
+
+    async def one(number, seed):
+        session = sessions[number % len(sessions)]
+        tag = f"{number} " + "x" * Random(seed).randrange(200)
+        arguments = {"nonce": tag, "steps": steps, "delay": 0.01}
+        message = session.call_of("progress", arguments, number, f"token {number}")
+        stream = await session.open_stream(message)
+        seen = await read_through_cuts(session, stream, Random(seed), steps + 1)
+        *progress, answer = seen.messages
+        assert [each["params"]["progress"] for each in progress] == list(range(1, steps + 1))
+        assert {each["params"]["message"] for each in progress} == {tag}
+        assert text_of(answer) == tag
+        return seen
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(number, random.random())) for number in range(calls)]
+    async with bridge.session("files") as listener:
+        own = await listener.listen()
+        changes = asyncio.create_task(read_through_cuts(listener, own, random, 20))
+        for _ in range(20):
+            await change(bridge, "cut")
+        tasks.append(changes)
+        seen = await changes
+        assert [message["method"] for message in seen.messages] == [CHANGED] * 20
+    found = [task.result() for task in tasks]
+    for each in found:
+        assert len(set(each.ids)) == len(each.ids)
+    cuts = sum(each.cuts for each in found)
+    print(f"{cuts} cuts")
+    assert cuts >= calls
+    for session in sessions:
+        await session.drop()

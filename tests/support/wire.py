@@ -98,6 +98,10 @@ class Stream:
                     return None
                 self._buffer += piece.replace(b"\r\n", b"\n")
 
+    async def piece(self) -> bytes:
+        """The next bytes as they come, for who reads no events; empty at the stream's end."""
+        return await self._connection.read_piece(chunked=self._chunked)
+
     def _note(self, lines: list[str], data: list[str]) -> None:
         for line in lines:
             name, _, value = line.partition(":")
