@@ -283,6 +283,19 @@ async def test_a_call_that_had_no_stream_yet_goes_on_and_cannot_be_resumed(bridg
         await release(bridge, "unheard")
 
 
+@pytest.mark.requirement("C7", "C10")
+async def test_a_call_that_takes_its_time_gets_a_stream_that_can_be_resumed(bridge):
+    async with bridge.session("files") as session:
+        stream = await session.open_stream(session.call_of("wait", {"tag": "slow"}, 2))
+        assert stream.header("Content-Type") == "text/event-stream"
+        first = await stream.first_id()
+        await stream.close()
+        await release(bridge, "slow")
+        again = await session.listen(after=first)
+        assert text_of(await again.until(2)) == "slow"
+        await again.close()
+
+
 @pytest.mark.requirement("B6", "C10")
 async def test_with_its_session_ends_what_was_kept_for_it(bridge):
     async with bridge.session("files") as session:

@@ -84,19 +84,31 @@ class Stream:
     async def event(self, *, within: float = WITHIN) -> Any:
         """The next message; None at the stream's end."""
         async with asyncio.timeout(within):
-            while True:
-                head, separator, rest = self._buffer.partition(b"\n\n")
-                if separator:
-                    self._buffer = rest
-                    data = sse_data(head + b"\n\n")
-                    self._note(head.decode("utf-8").split("\n"), data)
-                    if data:
-                        return json.loads(data[0])
-                    continue
-                piece = await self._connection.read_piece(chunked=self._chunked)
-                if not piece:
-                    return None
-                self._buffer += piece.replace(b"\r\n", b"\n")
+            while (data := await self._block()) is not None:
+                if data:
+                    return json.loads(data[0])
+            return None
+
+    async def first_id(self, *, within: float = WITHIN) -> str:
+        """The id of the first event, which need not have data."""
+        async with asyncio.timeout(within):
+            while self.last_id is None:
+                assert await self._block() is not None, "the stream ended without an id"
+        return self.last_id
+
+    async def _block(self) -> list[str] | None:
+        """The data of the next event, which may have none; None at the stream's end."""
+        while True:
+            head, separator, rest = self._buffer.partition(b"\n\n")
+            if separator:
+                self._buffer = rest
+                data = sse_data(head + b"\n\n")
+                self._note(head.decode("utf-8").split("\n"), data)
+                return data
+            piece = await self._connection.read_piece(chunked=self._chunked)
+            if not piece:
+                return None
+            self._buffer += piece.replace(b"\r\n", b"\n")
 
     async def piece(self) -> bytes:
         """The next bytes as they come, for who reads no events; empty at the stream's end."""

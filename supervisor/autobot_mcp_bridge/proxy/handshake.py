@@ -7,6 +7,7 @@ from aiohttp import web
 
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.backlog import Room
+from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
 from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
 from autobot_mcp_bridge.policy.principals import Principal
@@ -34,6 +35,9 @@ SESSION_HEADER = "Mcp-Session-Id"
 VERSION_HEADER = "MCP-Protocol-Version"
 LAST_EVENT_HEADER = "Last-Event-ID"
 SESSION_UNKNOWN = -32001  # what the TypeScript SDK sends; the specification names no code
+# A call without an answer for so many seconds gets a stream, where that begins with an id: from then
+# on its client may lose the connection. The channel looks once a second.
+STREAM_AFTER = 2.0
 # Messages in one batch of a 2025-03-26 client.
 MAX_BATCH = 64
 
@@ -64,6 +68,8 @@ async def post(
     if isinstance(begun, bytes):
         served.counts.calls["ok"] += 1
         return _in_form(json_reply(begun), accepts)
+    if session.primed:
+        begun.call.touched -= KEEP_ALIVE - STREAM_AFTER
     sessions = served.shared.sessions
     return await answer(request, begun, accepts, served.counts, modern=False, sessions=sessions)
 
