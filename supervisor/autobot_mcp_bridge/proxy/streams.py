@@ -22,14 +22,28 @@ STREAM_HEADERS = {
 }
 # Without an empty line: some clients take one after an id for a message without data (httpx-sse).
 COMMENT = b": keep-alive\n"
+# From so many bytes on an event is written in three pieces.
+LARGE = 64 * 1024
 # What a client whose stream ends before its answer waits before it comes back: a restart of the
 # proxy takes about as long.
 RETRY_MS = 1000
 
 
 def event(data: bytes, event_id: str = "") -> bytes:
-    head = f"id: {event_id}\n".encode() if event_id else b""
-    return head + b"event: message\ndata: " + data + b"\n\n"
+    return b"".join((_head(event_id), data, b"\n\n"))
+
+
+def _head(event_id: str) -> bytes:
+    return (f"id: {event_id}\n" if event_id else "").encode() + b"event: message\ndata: "
+
+
+async def _write(response: web.StreamResponse, data: bytes, event_id: str = "") -> None:
+    if len(data) < LARGE:
+        await response.write(event(data, event_id))
+        return
+    await response.write(_head(event_id))
+    await response.write(data)  # without one more copy of it
+    await response.write(b"\n\n")
 
 
 def primer(reader: Reader) -> bytes:
@@ -88,7 +102,7 @@ async def _stream(
         await response.write(COMMENT)
     while True:
         while call.events:
-            await response.write(event(call.events.pop()))
+            await _write(response, call.events.pop())
         if call.done:
             break
         if call.wake.done():
@@ -102,7 +116,7 @@ async def _stream(
     except CallError as error:
         counts.calls[error.cause.word] += 1
         body = call_error_body(error, exchange.client_id)
-    await response.write(event(body))
+    await _write(response, body)
     await response.write_eof()
     return response
 
@@ -118,7 +132,10 @@ async def tell(request: web.BaseRequest, session: Session, reader: Reader) -> we
                 found = await reader.next(KEEP_ALIVE)
             except EOFError:
                 break
-            await response.write(COMMENT if found is None else event(found[1], found[0]))
+            if found is None:
+                await response.write(COMMENT)
+            else:
+                await _write(response, found[1], found[0])
         if reader.returns and session.primed:
             await response.write(primer(reader))
         await response.write_eof()
