@@ -125,6 +125,8 @@ async def test_a_dropped_call_goes_on_and_its_answer_can_be_fetched(bridge, vers
         assert again.status == 200
         assert text_of(await again.until(7)) == f"drop {version}"
         assert await again.event() is None
+        response = await session.send(session.call_of("echo", {"text": "free"}, 7))
+        assert text_of(answer_to(response, 7)) == "free"  # its id is in flight no more
         await change(bridge, "own")
         assert (await own.event())["method"] == CHANGED  # and no answer before it
         await again.close()
