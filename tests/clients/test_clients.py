@@ -85,6 +85,20 @@ async def test_the_first_typescript_sdk_initializes_lists_and_calls_with_progres
 
 
 @pytest.mark.requirement("C7", "C8", "C10")
+async def test_the_python_client_resumes_a_call_whose_connection_is_cut(tmp_path):
+    """Once: when its resumed connection breaks, it asks for the first id again (mcp 2.3)."""
+    async with Bridge([echo("files")]) as bridge:
+        arguments = {"nonce": "whole", "steps": 40, "delay": 0.1}
+        aim = target(bridge, "files", "progress", arguments)
+        async with CuttingRelay(aim.url, b"notifications/progress", every=3, most=1) as relay:
+            through = dataclasses.replace(aim, url=relay.url)
+            seen = await drivers.python_mcp(through, "legacy", tmp_path)
+
+    assert relay.cuts == 1
+    assert (seen.text, seen.progress) == ("whole", 40)
+
+
+@pytest.mark.requirement("C7", "C8", "C10")
 @pytest.mark.parametrize(("script", "mode"), [("ts_v1.mjs", "handshake"), ("ts_v2.mjs", "legacy")])
 async def test_a_typescript_client_resumes_a_call_whose_connection_is_cut(
     script, mode, need, tmp_path

@@ -19,9 +19,9 @@ MAX_SUBSCRIPTIONS = 1000
 MAX_URI = 8192  # characters of one
 # So many full streams of one token may wait for readers; with more, each gets less.
 STREAMS_FULL = 16
-# Bytes of all events of a server's streams that the next process gets; the memory file is written
-# and read whole (0.2 s for so many, measured).
-LEFT_BEHIND = 64 << 20
+# Bytes of all events of a server's streams that the next process gets: to write and to read them
+# took 0.6 s and 1.2 s on a machine that was busy (measured), while clients wait.
+LEFT_BEHIND = 16 << 20
 # From this version on a stream begins with an id and no data, and tells when to come back
 # (25 basic/transports); clients before it take that for a broken message.
 PRIMED = LATEST_HANDSHAKE
