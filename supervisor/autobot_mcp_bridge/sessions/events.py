@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-# What a kept event costs beside its bytes: the object, the slot.
-OVERHEAD = 128
+from autobot_mcp_bridge.channels.backlog import OVERHEAD, Room
+
 # An event up to this size is copied: as it comes it was cut out of a larger piece of memory, whose
 # rest is not used again while it is kept (4.6 KiB for each event of 100 bytes, measured).
 COPIED = 4096
@@ -32,14 +32,13 @@ class Peer(Protocol):
         ...
 
 
-class Store:
+class Store(Room):
     """Bytes that the streams of one token hold together."""
 
-    __slots__ = ("limit", "spare", "used")
+    __slots__ = ("spare",)
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.used = 0
+        super().__init__(limit)
         # Those that keep events which were sent, in the order in which they must give them up.
         self.spare: dict[EventStream, None] = {}
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.sessions.events import OVERHEAD, EventStream, Store, place_of
+from autobot_mcp_bridge.channels.backlog import OVERHEAD
+from autobot_mcp_bridge.sessions.events import EventStream, Store, place_of
 
 LONG = 3600.0
 
