@@ -1,5 +1,6 @@
 """Real clients initialize (or discover), list and call through the real proxy."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from clients import drivers, setup
 from clients.runs import LATEST, MODERN, RUNS
 from support.bridge import Bridge
+from support.cutting import CuttingRelay
 from support.fakes import echo
 
 pytestmark = pytest.mark.clients
@@ -59,6 +61,37 @@ async def test_a_real_client_lists_calls_and_hears_of_progress(run, everything, 
     assert ("completed" if run.progress else "Echo: across") in seen.text
     if run.progress:
         assert seen.progress == 2
+
+
+@pytest.mark.requirement("C7", "C8", "C10")
+async def test_the_python_client_resumes_a_call_whose_connection_is_cut(tmp_path):
+    """Once: when its resumed connection breaks, it asks for the first id again (mcp 2.3)."""
+    async with Bridge([echo("files")]) as bridge:
+        arguments = {"nonce": "whole", "steps": 40, "delay": 0.1}
+        aim = target(bridge, "files", "progress", arguments)
+        async with CuttingRelay(aim.url, b"notifications/progress", every=3, most=1) as relay:
+            through = dataclasses.replace(aim, url=relay.url)
+            seen = await drivers.python_mcp(through, "legacy", tmp_path)
+
+    assert relay.cuts == 1
+    assert (seen.text, seen.progress) == ("whole", 40)
+
+
+@pytest.mark.requirement("C7", "C8", "C10")
+@pytest.mark.parametrize(("script", "mode"), [("ts_v1.mjs", "handshake"), ("ts_v2.mjs", "legacy")])
+async def test_a_typescript_client_resumes_a_call_whose_connection_is_cut(
+    script, mode, need, tmp_path
+):
+    need("clients")
+    async with Bridge([echo("files")]) as bridge:
+        arguments = {"nonce": "whole", "steps": 40, "delay": 0.1}
+        aim = target(bridge, "files", "progress", arguments)
+        async with CuttingRelay(aim.url, b"notifications/progress", every=3, most=2) as relay:
+            through = dataclasses.replace(aim, url=relay.url)
+            seen = await drivers.node_script(script, through, mode, tmp_path)
+
+    assert relay.cuts == 2
+    assert (seen.text, seen.progress) == ("whole", 40)
 
 
 async def test_a_refused_token_ends_the_python_client_with_an_error(tmp_path):

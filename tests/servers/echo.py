@@ -181,6 +181,9 @@ class Server:
             time.sleep(float(arguments.get("delay", 0)))
             value = {"progressToken": token, "progress": step, "message": arguments.get("nonce")}
             notify("notifications/progress", value)
+        if arguments.get("then") == "wait":
+            self.waiting[ident] = str(arguments["nonce"])
+            return
         text(ident, arguments.get("nonce", "done"))
 
     def tool_late_progress(self, ident: Any, arguments: Any, params: dict[str, Any]) -> None:

@@ -275,9 +275,10 @@ class Session(Client):
         extra = {} if params is None else {"params": params}
         return await self.send({"jsonrpc": "2.0", "method": method, **extra})
 
-    async def listen(self) -> Stream:
-        """The session's GET stream."""
-        return await self.open_stream(method="GET", headers={"Accept": "text/event-stream"})
+    async def listen(self, after: str | None = None) -> Stream:
+        """The session's GET stream, or the stream of the event with this id, after it."""
+        headers: dict[str, str | None] = {"Accept": "text/event-stream", "Last-Event-ID": after}
+        return await self.open_stream(method="GET", headers=headers)
 
     async def delete(self) -> Response:
         return await self.send(method="DELETE")

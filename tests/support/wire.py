@@ -1,6 +1,7 @@
 """HTTP/1.1 by hand: what was sent and what came back stays visible to the byte."""
 
 import asyncio
+import ctypes
 import json
 import select
 import socket
@@ -15,6 +16,9 @@ from support.waiting import PATIENCE
 
 WITHIN = 15.0 * PATIENCE  # seconds for one exchange
 _LIMIT = 64 << 20  # longest line of an answer: 20 MiB answers are part of the tests
+# socket(7): a filter of the socket's own; this one, in classic BPF, drops every packet.
+_SO_ATTACH_FILTER = 26
+_DROP_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0)
 Dial = Callable[[], socket.socket]  # makes a socket that is not connected, and does not block
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -73,22 +77,54 @@ class Stream:
         self._chunked = (head.header("Transfer-Encoding") or "").lower() == "chunked"
         self._buffer = b""
         self.comments = 0
+        self.last_id: str | None = None
+        self.retry: int | None = None
+        self.primers = 0  # events with an id and no data
 
     async def event(self, *, within: float = WITHIN) -> Any:
         """The next message; None at the stream's end."""
         async with asyncio.timeout(within):
-            while True:
-                head, separator, rest = self._buffer.partition(b"\n\n")
-                if separator:
-                    self._buffer = rest
-                    self.comments += head.startswith(b":")
-                    if data := sse_data(head + b"\n\n"):
-                        return json.loads(data[0])
-                    continue
-                piece = await self._connection.read_piece(chunked=self._chunked)
-                if not piece:
-                    return None
-                self._buffer += piece.replace(b"\r\n", b"\n")
+            while (data := await self._block()) is not None:
+                if data:
+                    return json.loads(data[0])
+            return None
+
+    async def first_id(self, *, within: float = WITHIN) -> str:
+        """The id of the first event, which need not have data."""
+        async with asyncio.timeout(within):
+            while self.last_id is None:
+                assert await self._block() is not None, "the stream ended without an id"
+        return self.last_id
+
+    async def _block(self) -> list[str] | None:
+        """The data of the next event, which may have none; None at the stream's end."""
+        while True:
+            head, separator, rest = self._buffer.partition(b"\n\n")
+            if separator:
+                self._buffer = rest
+                data = sse_data(head + b"\n\n")
+                self._note(head.decode("utf-8").split("\n"), data)
+                return data
+            piece = await self._connection.read_piece(chunked=self._chunked)
+            if not piece:
+                return None
+            self._buffer += piece.replace(b"\r\n", b"\n")
+
+    async def piece(self) -> bytes:
+        """The next bytes as they come, for who reads no events; empty at the stream's end."""
+        return await self._connection.read_piece(chunked=self._chunked)
+
+    def _note(self, lines: list[str], data: list[str]) -> None:
+        for line in lines:
+            name, _, value = line.partition(":")
+            match name:
+                case "":
+                    self.comments += 1
+                case "id":
+                    self.last_id = value.strip()
+                    self.primers += not data
+                case "retry":
+                    self.retry = int(value)
 
     async def until(self, method_or_id: object, *, within: float = WITHIN) -> Any:
         """The next message with this method or, for an answer, this id."""
@@ -105,6 +141,9 @@ class Stream:
 
     def reset(self) -> None:
         self._connection.reset()
+
+    def vanish(self) -> None:
+        self._connection.vanish()
 
 
 class Connection:
@@ -223,6 +262,13 @@ class Connection:
         raw: socket.socket = self._writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()
+
+    def vanish(self) -> None:
+        """Take no packet any more, as a host that was switched off: no FIN, no RST, no ACK."""
+        raw: socket.socket = self._writer.get_extra_info("socket")
+        program = ctypes.create_string_buffer(_DROP_ALL, len(_DROP_ALL))
+        pointer = struct.pack("@HP", 1, ctypes.addressof(program))
+        raw.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, pointer)
 
 
 def encode(method: str, target: str, headers: Headers, body: bytes | None) -> bytes:

@@ -138,6 +138,75 @@ async def waits(client, count):
     return (await client.text("state")).count("-") >= count
 
 
+CHANGED = "notifications/tools/list_changed"
+
+
+async def dropped(client, ident, **arguments):
+    """A call whose client has gone after the first notification, and the id of that."""
+    message = client.call_of("progress", {"nonce": "n", **arguments}, ident, "token")
+    stream = await client.open_stream(message)
+    assert (await stream.event())["params"]["progress"] == 1
+    await stream.close()
+    return stream.last_id
+
+
+@pytest.mark.requirement("C8", "C10", "C11")
+async def test_streams_are_resumed_at_the_next_proxy(proxy):
+    async with proxy.serving(echo("resumed", timeouts={"call": "600s", "idle": "0s"})):
+        async with proxy.session("resumed", TOKEN) as client:
+            answered = await dropped(client, 1, steps=5)
+            own = await client.listen()
+            for tool in ("one", "two"):
+                await client.send(
+                    client.call_of("list_changed", {"tool": tool}),
+                    headers={"Accept": "application/json"},
+                )
+            ids = []
+            for _ in range(2):
+                await own.until(CHANGED)
+                ids.append(own.last_id)
+            open_still = await dropped(client, 2, steps=1, then="wait")
+            own.retry = None
+            await proxy.restart()
+            assert await own.event() is None
+            assert own.retry is not None
+
+            again = await client.listen(after=answered)
+            steps = [(await again.event())["params"]["progress"] for _ in range(4)]
+            assert steps == [2, 3, 4, 5]
+            assert text_of(await again.until(1)) == "n"
+            given_up = await client.listen(after=open_still)
+            assert (await given_up.until(2))["error"]["data"]["code"] == "shutting_down"
+            mine = await client.listen(after=ids[0])
+            assert (await mine.event())["method"] == CHANGED
+            assert mine.last_id == ids[1]
+            for stream in (own, again, given_up, mine):
+                await stream.close()
+
+
+@pytest.mark.requirement("C9")
+async def test_after_a_kill_the_own_stream_goes_on_and_no_call_is_known(proxy):
+    async with proxy.serving(echo("killed", timeouts={"idle": "0s"})):
+        async with proxy.session("killed", TOKEN) as client:
+            answered = await dropped(client, 1, steps=2)
+            own = await client.listen()
+            first = await own.first_id()
+            await own.close()
+            await proxy.kill()
+            assert await client.text("echo", text="on") == "on"
+            unknown = await client.listen(after=answered)
+            assert unknown.status == 400
+            again = await client.listen(after=first)
+            assert again.status == 200
+            await client.send(
+                client.call_of("list_changed", {"tool": "x"}),
+                headers={"Accept": "application/json"},
+            )
+            assert (await again.event())["method"] == CHANGED
+            await unknown.close()
+            await again.close()
+
+
 async def test_only_the_invocation_that_was_left_is_adopted(proxy):
     names = ["stays", "again", "ended"]
     async with proxy.serving(*[echo(name, timeouts={"idle": "0s"}) for name in names]):

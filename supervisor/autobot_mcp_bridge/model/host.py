@@ -40,8 +40,11 @@ class HostLimits(Record):
     isolated_per_token: int = Field(16, ge=1, description="of them, processes of one token")
     session_idle: Duration = Field("1h", gt=0, description="without a request until a session ends")  # type: ignore[assignment]
     body_timeout: Duration = Field("30s", gt=0, description="for a request body to arrive whole")  # type: ignore[assignment]
-    stream_events: int = Field(256, ge=8, description="messages that wait for a slow stream")
-    stream_bytes: Size = Field("4M", ge=65536, description="bytes that wait for a slow stream")  # type: ignore[assignment]
+    stream_events: int = Field(256, ge=8, description="messages that a stream holds for its reader")
+    stream_bytes: Size = Field("4M", ge=65536, description="bytes that a session's stream holds")  # type: ignore[assignment]
+    resume: Duration = Field(  # type: ignore[assignment]
+        "60s", gt=0, description="for a client to come back for a streamed answer"
+    )
     connections: int = Field(4096, ge=8, description="connections of clients")
     connection_idle: Duration = Field(  # type: ignore[assignment]
         "75s", gt=0, description="for a request's head to arrive on an open connection"

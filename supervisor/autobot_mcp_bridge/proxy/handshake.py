@@ -6,6 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from autobot_mcp_bridge.channels.backlog import Room
+from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
 from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
 from autobot_mcp_bridge.policy.principals import Principal
@@ -17,6 +18,7 @@ from autobot_mcp_bridge.proxy.incoming import (
     read_message,
     single,
 )
+from autobot_mcp_bridge.proxy.peers import Connection
 from autobot_mcp_bridge.proxy.replies import (
     NULL,
     call_error_body,
@@ -25,12 +27,16 @@ from autobot_mcp_bridge.proxy.replies import (
     json_reply,
 )
 from autobot_mcp_bridge.proxy.served import Served
-from autobot_mcp_bridge.proxy.streams import answer, event, listen
+from autobot_mcp_bridge.proxy.streams import answer, event, tell
 from autobot_mcp_bridge.sessions.session import Session
 
 SESSION_HEADER = "Mcp-Session-Id"
 VERSION_HEADER = "MCP-Protocol-Version"
+LAST_EVENT_HEADER = "Last-Event-ID"
 SESSION_UNKNOWN = -32001  # what the TypeScript SDK sends; the specification names no code
+# A call without an answer for so many seconds gets a stream, where that begins with an id: from then
+# on its client may lose the connection. The channel looks once a second.
+STREAM_AFTER = 2.0
 # Messages in one batch of a 2025-03-26 client.
 MAX_BATCH = 64
 
@@ -61,7 +67,10 @@ async def post(
     if isinstance(begun, bytes):
         served.counts.calls["ok"] += 1
         return _in_form(json_reply(begun), accepts)
-    return await answer(request, begun, accepts, served.counts, modern=False)
+    if session.primed:
+        begun.call.touched -= KEEP_ALIVE - STREAM_AFTER
+    sessions = served.conversations.sessions
+    return await answer(request, begun, accepts, served.counts, modern=False, sessions=sessions)
 
 
 async def post_batch(
@@ -121,14 +130,32 @@ async def _one_of_batch(served: Served, session: Session, incoming: Incoming, ro
 
 
 async def get(request: web.BaseRequest, served: Served, principal: Principal) -> web.StreamResponse:
-    """The stream for what the server says by itself."""
+    """The session's own stream, or, with the id of an event, the one that has made it (C8)."""
     if not accepts_of(request).stream:
         return error_reply(406, INVALID_REQUEST, "Accept must allow text/event-stream")
     check_version(request, NULL)
     session = find_session(request, served, principal, NULL)
-    if session.outbox.taken:
-        return error_reply(409, INVALID_REQUEST, "the session has a stream already")
-    return await listen(request, session.outbox)
+    event_id = single(request, LAST_EVENT_HEADER)
+    if event_id is not None:
+        return await _resume(request, session, event_id)
+    reader = session.outbox.reader
+    if reader is not None and not reader.peer.lost():
+        reader.ask()
+        refusal = error_reply(409, INVALID_REQUEST, "the session has a stream already")
+        refusal.headers["Retry-After"] = "1"
+        return refusal
+    return await tell(request, session, session.outbox.read(None, Connection(request)))
+
+
+async def _resume(request: web.BaseRequest, session: Session, event_id: str) -> web.StreamResponse:
+    """What came after an event, on whichever stream, for a client whose connection broke."""
+    try:
+        stream, place = session.streams.find(event_id)
+        reader = stream.read(place, Connection(request))
+    except LookupError:
+        text = f"{LAST_EVENT_HEADER}: no such event is kept; what came after it may be lost"
+        return error_reply(400, INVALID_REQUEST, text)
+    return await tell(request, session, reader)
 
 
 async def delete(

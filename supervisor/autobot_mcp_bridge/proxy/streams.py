@@ -6,32 +6,73 @@ from aiohttp import web
 
 from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.proxy.carrying import Carrier
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.proxy.incoming import EVENT_STREAM, Accepts
+from autobot_mcp_bridge.proxy.peers import Connection
 from autobot_mcp_bridge.proxy.replies import call_error_body, call_error_reply, json_reply
+from autobot_mcp_bridge.sessions.events import Reader
 from autobot_mcp_bridge.sessions.exchange import Exchange
-from autobot_mcp_bridge.sessions.outbox import Outbox
+from autobot_mcp_bridge.sessions.session import Session, SessionTable
 
 STREAM_HEADERS = {
     "Content-Type": EVENT_STREAM,
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would hold events back (A17)
 }
-COMMENT = b": keep-alive\n\n"
+# Without an empty line: some clients take one after an id for a message without data (httpx-sse).
+COMMENT = b": keep-alive\n"
+# From so many bytes on an event is written in three pieces.
+LARGE = 64 * 1024
+# What a client whose stream ends before its answer waits before it comes back: a restart of the
+# proxy takes about as long.
+RETRY_MS = 1000
 
 
-def event(data: bytes) -> bytes:
-    return b"event: message\ndata: " + data + b"\n\n"
+def event(data: bytes, event_id: str = "") -> bytes:
+    return b"".join((_head(event_id), data, b"\n\n"))
+
+
+def _head(event_id: str) -> bytes:
+    return (f"id: {event_id}\n" if event_id else "").encode() + b"event: message\ndata: "
+
+
+async def _write(response: web.StreamResponse, data: bytes, event_id: str = "") -> None:
+    if len(data) < LARGE:
+        await response.write(event(data, event_id))
+        return
+    await response.write(_head(event_id))
+    await response.write(data)  # without one more copy of it
+    await response.write(b"\n\n")
+
+
+def primer(reader: Reader) -> bytes:
+    """An id without data, by which a client can come back before it has got anything (C7, C11)."""
+    return f"id: {reader.cursor}\nretry: {RETRY_MS}\ndata:\n\n".encode()
 
 
 async def answer(
-    request: web.BaseRequest, exchange: Exchange, accepts: Accepts, counts: Counts, *, modern: bool
+    request: web.BaseRequest,
+    exchange: Exchange,
+    accepts: Accepts,
+    counts: Counts,
+    *,
+    modern: bool,
+    sessions: SessionTable | None = None,
 ) -> web.StreamResponse:
-    """Wait for a call and give its client the answer, in the form that fits."""
+    """Wait for a call and give its client the answer, in the form that fits.
+
+    With `sessions`, one of which the call belongs to, its stream outlives the connection.
+    """
     call = exchange.call
+    carrier: Carrier | None = None
     try:
         await call.wake
         if accepts.stream and (not accepts.json or not call.done or call.events):
+            if exchange.session is not None and sessions is not None:
+                carrier = Carrier(exchange, exchange.session, sessions, counts)
+                reader = carrier.stream.read(None, Connection(request))
+                return await tell(request, exchange.session, reader)
             return await _stream(request, exchange, counts)
         try:
             status, body = exchange.encode(await call.result())
@@ -41,12 +82,13 @@ async def answer(
         counts.calls["ok"] += 1
         return json_reply(body, status)
     except (asyncio.CancelledError, ConnectionError):
-        if not call.done:
+        if carrier is None and not call.done:
             counts.calls["client_gone"] += 1
             exchange.abandon()
         raise
     finally:
-        exchange.close()
+        if carrier is None:
+            exchange.close()
 
 
 async def _stream(
@@ -60,7 +102,7 @@ async def _stream(
         await response.write(COMMENT)
     while True:
         while call.events:
-            await response.write(event(call.events.pop()))
+            await _write(response, call.events.pop())
         if call.done:
             break
         if call.wake.done():
@@ -74,24 +116,29 @@ async def _stream(
     except CallError as error:
         counts.calls[error.cause.word] += 1
         body = call_error_body(error, exchange.client_id)
-    await response.write(event(body))
+    await _write(response, body)
     await response.write_eof()
     return response
 
 
-async def listen(request: web.BaseRequest, outbox: Outbox) -> web.StreamResponse:
-    """A session's GET stream, until the session ends or the client goes."""
-    outbox.taken = True
+async def tell(request: web.BaseRequest, session: Session, reader: Reader) -> web.StreamResponse:
+    """A stream from the reader's place on, until it ends or the client goes."""
     try:
         response = web.StreamResponse(headers=STREAM_HEADERS)
         await response.prepare(request)
-        await response.write(COMMENT)
+        await response.write(primer(reader) if session.primed else COMMENT)
         while True:
             try:
-                message = await outbox.next(KEEP_ALIVE)
+                found = await reader.next(KEEP_ALIVE)
             except EOFError:
-                await response.write_eof()
-                return response
-            await response.write(COMMENT if message is None else event(message))
+                break
+            if found is None:
+                await response.write(COMMENT)
+            else:
+                await _write(response, found[1], found[0])
+        if reader.returns and session.primed:
+            await response.write(primer(reader))
+        await response.write_eof()
+        return response
     finally:
-        outbox.release()
+        reader.release()

@@ -10,20 +10,22 @@ if TYPE_CHECKING:
 
 _SESSION = "session"
 _SUBSCRIPTION = "subscription"  # its name is the session's id, a space, the uri
-_UNREAD = "unread"  # by the session's id
+_STREAM = "stream"  # its name is the session's id, a space, the stream's name
 
 
 @dataclass(slots=True)
 class KeptSession:
-    """What was written of a session; `digest` tells whose it is."""
+    """What was written of a session; `digest` tells whose it is, `stream` its own stream's name."""
 
     id: str
     digest: str
     version: str
     level: str | None
+    stream: str
     capabilities: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     subscriptions: set[str] = field(default_factory=set)
+    streams: list[Any] = field(default_factory=list)
 
 
 class KeptSessions:
@@ -35,9 +37,10 @@ class KeptSessions:
 
     def write(self, session: "Session") -> None:
         """It was opened, or its level has changed."""
-        client = session.client
+        client, streams = session.client, session.streams
         said = [client.capabilities, client.info]
-        value = [session.principal.digest, session.version, session.level, *said]
+        own = streams.own.name
+        value = [session.principal.digest, session.version, session.level, own, *said]
         self._memory.put(_SESSION, self._instance, session.id, value)
 
     def subscribed(self, session: "Session", uri: str) -> None:
@@ -49,31 +52,22 @@ class KeptSessions:
     def ended(self, session_id: str, subscriptions: set[str]) -> None:
         for uri in subscriptions:
             self.unsubscribed(session_id, uri)
-        self._memory.drop(_UNREAD, self._instance, session_id)
         self._memory.drop(_SESSION, self._instance, session_id)
 
-    def leave(self, session_id: str, events: list[bytes]) -> None:
-        """Write down what waits for the session's reader."""
-        if events:
-            # A server's line need not be UTF-8 all through: every byte is to come back.
-            texts = [event.decode("latin-1") for event in events]
-            self._memory.put(_UNREAD, self._instance, session_id, texts)
-
-    def unread(self, session_id: str) -> list[bytes]:
-        """What the proxy before has left for the session's reader, once."""
-        texts = self._memory.items(_UNREAD, self._instance).get(session_id)
-        self._memory.drop(_UNREAD, self._instance, session_id)
-        if not isinstance(texts, list):
-            return []
-        return [text.encode("latin-1") for text in texts if isinstance(text, str)]
+    def leave(self, session_id: str, name: str, memo: list[Any]) -> None:
+        """Write down what is kept of a stream."""
+        self._memory.put(_STREAM, self._instance, f"{session_id} {name}", memo)
 
     def read(self) -> list[KeptSession]:
-        """Those that had not ended; a record of another form is passed over."""
+        """Those that had not ended; a record of another form is passed over.
+
+        Their streams are given once: they go on here, or are too old the next time.
+        """
         found: dict[str, KeptSession] = {}
         for session_id, value in self._memory.items(_SESSION, self._instance).items():
             match value:
-                case [str(digest), str(version), (str() | None) as level, *said]:
-                    kept = KeptSession(session_id, digest, version, level)
+                case [str(digest), str(version), (str() | None) as level, str(stream), *said]:
+                    kept = KeptSession(session_id, digest, version, level, stream)
                     match said:
                         case [dict(capabilities), dict(info)]:
                             kept.capabilities, kept.info = capabilities, info
@@ -82,4 +76,9 @@ class KeptSessions:
             session_id, _, uri = name.partition(" ")
             if session_id in found:
                 found[session_id].subscriptions.add(uri)
+        for name, memo in self._memory.items(_STREAM, self._instance).items():
+            session_id = name.partition(" ")[0]
+            if session_id in found:
+                found[session_id].streams.append(memo)
+            self._memory.drop(_STREAM, self._instance, name)
         return list(found.values())

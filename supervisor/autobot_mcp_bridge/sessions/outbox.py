@@ -1,4 +1,4 @@
-"""What waits for a session's GET stream."""
+"""What waits for one reader, whose stream ends with its connection."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Sessions as the next proxy finds them."""
 
+import pytest
+
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.kept import KeptSessions
@@ -8,6 +10,7 @@ from autobot_mcp_bridge.sessions.tasks import TaskOwners
 from autobot_mcp_bridge.supervision.journal import Held
 
 PRINCIPAL = Principal("d" * 64, "files")
+EVENT = b'{"bytes":"\xff\n"}'
 
 
 def table(memory):
@@ -37,7 +40,7 @@ def test_a_session_comes_back_with_all_that_was_said_in_it():
         first.kept.subscribed(session, uri)
     session.subscriptions.discard("file:///gone")
     first.kept.unsubscribed(session.id, "file:///gone")
-    session.outbox.push(b'{"bytes":"\xff\n"}')
+    session.outbox.push(EVENT)
     session.outbox.push(b"2")
     first.leave()
 
@@ -45,8 +48,88 @@ def test_a_session_comes_back_with_all_that_was_said_in_it():
     found = second.find(session.id, PRINCIPAL)
     assert (found.version, found.level) == ("2025-11-25", "error")
     assert found.subscriptions == {"file:///a b", "file:///c"}
-    assert found.outbox.rest() == [b'{"bytes":"\xff\n"}', b"2"]
-    assert restored(memory).find(session.id, PRINCIPAL).outbox.rest() == []
+    assert events(found.outbox, None) == [EVENT, b"2"]
+    assert events(restored(memory).find(session.id, PRINCIPAL).outbox, None) == []
+
+
+def events(stream, after):
+    """What a reader that comes now gets at once."""
+    place, found = stream.read(after, Gone()).place, []
+    while (event := stream.event_after(place)) is not None:
+        place = event[0]
+        found.append(event[1])
+    return found
+
+
+class Gone:
+    """A reader that is cut off before it can read."""
+
+    def cut(self):
+        pass
+
+    def lost(self):
+        return True
+
+
+def test_an_id_of_before_is_good_after():
+    memory = Held()
+    first = table(memory)
+    session = first.open(PRINCIPAL, "2025-11-25", dropped)
+    for event in (b"1", b"2", b"3"):
+        session.outbox.push(event)
+    assert events(session.outbox, None) == [b"1", b"2", b"3"]
+    call = session.streams.begin()
+    call.push(b"progress")
+    call.end(b"answer", bytes)
+    open_call = session.streams.begin()
+    open_call.push(b"lost")
+    first.leave()
+
+    found = restored(memory).find(session.id, PRINCIPAL)
+    own, place = found.streams.find(f"{session.outbox.name}.1")
+    assert own is found.outbox
+    assert events(own, place) == [b"2", b"3"]
+    own.push(b"4")
+    assert events(*found.streams.find(f"{session.outbox.name}.3")) == [b"4"]
+    again, place = found.streams.find(f"{call.name}.1")
+    assert again.ended
+    assert events(again, place) == [b"answer"]
+    with pytest.raises(LookupError):
+        found.streams.find(f"{open_call.name}.1")
+
+
+def test_after_a_kill_the_own_stream_goes_on_and_its_old_numbers_mean_nothing():
+    memory = Held()
+    session = table(memory).open(PRINCIPAL, "2025-11-25", dropped)
+    session.outbox.push(b"lost")
+    cursor = f"{session.outbox.name}.1"
+
+    found = restored(memory).find(session.id, PRINCIPAL)
+    found.outbox.push(b"new")
+    assert events(*found.streams.find(cursor)) == [b"new"]
+    assert not found.outbox.name.startswith(session.outbox.name)
+
+
+def test_what_is_left_behind_is_bounded(monkeypatch):
+    monkeypatch.setattr("autobot_mcp_bridge.sessions.session.LEFT_BEHIND", 1000)
+    memory = Held()
+    first = table(memory)
+    session = first.open(PRINCIPAL, "2025-11-25", dropped)
+    calls = [session.streams.begin() for _ in range(3)]
+    for call, size in zip(calls, (500, 800, 50), strict=True):
+        call.end(b"x" * size, bytes)
+    first.leave()
+
+    streams = restored(memory).find(session.id, PRINCIPAL).streams
+    kept = {name for name in (call.name for call in calls) if found(streams, name)}
+    assert kept == {calls[0].name, calls[2].name}
+
+
+def found(streams, name):
+    try:
+        return streams.find(f"{name}.0")
+    except LookupError:
+        return None
 
 
 def test_nothing_is_left_of_a_session_that_has_ended():
