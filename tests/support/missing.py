@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from clients import setup
+from issuer import setup as issuer
 from lab import host, recipe
 from lab.base import base
 from lab.places import default_cache
@@ -36,6 +37,15 @@ def _clients() -> Path:
         return setup.install()
     except setup.CannotInstallError as error:
         raise MissingError(f"the real clients: {error}") from error
+
+
+def _issuer() -> Path:
+    if shutil.which("node") is None:
+        raise MissingError("the program node: it is not on PATH")
+    try:
+        return issuer.install()
+    except setup.CannotInstallError as error:
+        raise MissingError(f"the OAuth issuer: {error}") from error
 
 
 def _node22() -> Path:
@@ -114,6 +124,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "clients": _clients,
     "dbus_fast": _module("dbus_fast"),
     "dbus_next": _module("dbus_next"),
+    "issuer": _issuer,
     "lab": _lab,
     "node22": _node22,
     "npm": _npm,

@@ -17,6 +17,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
@@ -71,6 +72,7 @@ class Bridge:
         self._memory = memory or Forgetful()
         self._source = source or Files(places)
         self.settings = settings
+        self.access = access_tokens(settings)
         self.runtime = runtime
         self.packages = packages
         self.url = ""  # where clients connect, once there is a listener
@@ -243,6 +245,7 @@ class Bridge:
             self.packages.command,
             self.settings.limits,
             self._memory,
+            self.access,
         )
         self._tasks[served] = self._group.create_task(self._keep(served), name=spec.instance)
         return served

@@ -12,6 +12,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
@@ -44,8 +45,10 @@ class Served:
         commands: Commands,
         limits: HostLimits,
         memory: Memory,
+        access: AccessTokens | None = None,
     ) -> None:
         self.spec = spec
+        self._access = access
         self.tokens = tokens
         self._runtime = runtime
         self._commands = commands
@@ -128,7 +131,9 @@ class Served:
         """Once: go on with the sessions of the proxy before whose tokens still count."""
         for session in kept.read():
             principal = self.tokens.find(session.digest)
-            if principal is None:
+            if (grant := session.grant) is not None:
+                principal = Principal(grant.subject, self.spec.instance, grant.expires, grant)
+            if principal is None or not self.accepts(principal):
                 kept.ended(session.id, session.subscriptions)
             else:
                 self.shared.sessions.restore(session, principal, self.counts.count_drop)
@@ -136,7 +141,13 @@ class Served:
     def sweep(self) -> None:
         """End the sessions that have expired, and sessions and calls whose token has."""
         self.shared.sessions.expire()
-        self.shared.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
+        self.shared.dismiss(self.accepts)
+
+    def accepts(self, principal: Principal) -> bool:
+        """Tell whether this caller would be let in now as well."""
+        if principal.grant is None:
+            return self.tokens.find(principal.digest) is not None
+        return self._access is not None and self._access.accepts(principal.grant, self.spec)
 
 
 def _digest(command: Command) -> str:

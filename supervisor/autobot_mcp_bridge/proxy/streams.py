@@ -1,6 +1,7 @@
 """Answers on their way out: plain JSON when there is nothing to stream, else an event stream."""
 
 import asyncio
+from collections.abc import Mapping
 
 from aiohttp import web
 
@@ -12,12 +13,18 @@ from autobot_mcp_bridge.proxy.replies import call_error_body, call_error_reply, 
 from autobot_mcp_bridge.sessions.exchange import Exchange
 from autobot_mcp_bridge.sessions.outbox import Outbox
 
+# What every answer to this request carries, event streams included.
+ANSWER_HEADERS = web.RequestKey("answer_headers", Mapping[str, str])
 STREAM_HEADERS = {
     "Content-Type": EVENT_STREAM,
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would hold events back (A17)
 }
 COMMENT = b": keep-alive\n\n"
+
+
+def stream_headers(request: web.BaseRequest) -> dict[str, str]:
+    return {**STREAM_HEADERS, **request.get(ANSWER_HEADERS, {})}
 
 
 def event(data: bytes) -> bytes:
@@ -54,7 +61,7 @@ async def _stream(
 ) -> web.StreamResponse:
     """Events as they come, comments while nothing comes, the answer last (C1)."""
     call = exchange.call
-    response = web.StreamResponse(headers=STREAM_HEADERS)
+    response = web.StreamResponse(headers=stream_headers(request))
     await response.prepare(request)
     if not call.events and not call.done:
         await response.write(COMMENT)
@@ -83,7 +90,7 @@ async def listen(request: web.BaseRequest, outbox: Outbox) -> web.StreamResponse
     """A session's GET stream, until the session ends or the client goes."""
     outbox.taken = True
     try:
-        response = web.StreamResponse(headers=STREAM_HEADERS)
+        response = web.StreamResponse(headers=stream_headers(request))
         await response.prepare(request)
         await response.write(COMMENT)
         while True:

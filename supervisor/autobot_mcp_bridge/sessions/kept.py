@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from autobot_mcp_bridge.policy.principals import Grant
 from autobot_mcp_bridge.supervision.journal import Memory
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class KeptSession:
     version: str
     level: str | None
     subscriptions: set[str] = field(default_factory=set)
+    grant: Grant | None = None  # of a caller with an access token
 
 
 class KeptSessions:
@@ -32,8 +34,10 @@ class KeptSessions:
         self._instance = instance
 
     def write(self, session: "Session") -> None:
-        """It was opened, or its level has changed."""
-        value = [session.principal.digest, session.version, session.level]
+        """It was opened, or its level or its caller's access token has changed."""
+        value: list[object] = [session.principal.digest, session.version, session.level]
+        if (grant := session.principal.grant) is not None:
+            value.append(grant.memo())
         self._memory.put(_SESSION, self._instance, session.id, value)
 
     def subscribed(self, session: "Session", uri: str) -> None:
@@ -68,8 +72,10 @@ class KeptSessions:
         found: dict[str, KeptSession] = {}
         for session_id, value in self._memory.items(_SESSION, self._instance).items():
             match value:
-                case [str(digest), str(version), (str() | None) as level]:
-                    found[session_id] = KeptSession(session_id, digest, version, level)
+                case [str(digest), str(version), (str() | None) as level, *grant]:
+                    kept = KeptSession(session_id, digest, version, level)
+                    kept.grant = Grant.recall(digest, grant[0]) if grant else None
+                    found[session_id] = kept
         for name in self._memory.items(_SUBSCRIPTION, self._instance):
             session_id, _, uri = name.partition(" ")
             if session_id in found:
