@@ -51,6 +51,8 @@ def oauth_relations(oauth: OAuth, public_url: str | None) -> Iterator[tuple[Loc,
             yield ("oauth", "issuer"), oauth.issuer, MISSING
     if oauth.jwks_uri is not None and not is_safe_url(oauth.jwks_uri):
         yield ("oauth", "jwks_uri"), oauth.jwks_uri, _URL
+    if not oauth.algorithms:
+        yield ("oauth", "algorithms"), [], "allowed is at least one"
     for index, scope in enumerate(oauth.scopes):
         if not is_template(scope):
             yield ("oauth", "scopes", index), scope, BAD_TEMPLATE

@@ -54,7 +54,7 @@ class OAuth(Record):
         None, description="where its keys are; absent: where its metadata says"
     )
     algorithms: tuple[Algorithm, ...] = Field(
-        ("RS256", "PS256", "ES256", "EdDSA"), min_length=1, description="signatures that count"
+        ("RS256", "PS256", "ES256", "EdDSA"), description="signatures that count"
     )
     scopes: tuple[Scope, ...] = Field(
         (), description="what a token needs; `{tenant}`, `{project}` and `{name}` are the server's"
