@@ -14,19 +14,6 @@ const provider = new Provider(issuer, {
   cookies: { keys: ['of a test'] },
   pkce: { required: () => true },
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  loadExistingGrant: async (ctx) => {
-    // Whoever asks is alice, and she consents to everything.
-    const grant = new ctx.oidc.provider.Grant({
-      accountId: ctx.oidc.session.accountId,
-      clientId: ctx.oidc.client.clientId,
-    });
-    grant.addOIDCScope('openid offline_access');
-    for (const resource of [ctx.oidc.params.resource].flat().filter(Boolean)) {
-      grant.addResourceScope(resource, settings.scopes.join(' '));
-    }
-    await grant.save();
-    return grant;
-  },
   interactions: { url: (_, interaction) => `/consent/${interaction.uid}` },
   features: {
     devInteractions: { enabled: false },
@@ -47,11 +34,27 @@ const provider = new Provider(issuer, {
   },
 });
 
+// Whoever asks is alice, and she consents to everything.
+async function consent(request, response) {
+  const { params, prompt } = await provider.interactionDetails(request, response);
+  if (prompt.name === 'login') {
+    await provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+    return;
+  }
+  const grant = new provider.Grant({ accountId: 'alice', clientId: params.client_id });
+  grant.addOIDCScope(['openid', ...settings.scopes].join(' '));
+  for (const resource of [params.resource].flat().filter(Boolean)) {
+    grant.addResourceScope(resource, settings.scopes.join(' '));
+  }
+  const result = { consent: { grantId: await grant.save() } };
+  await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
+}
+
 const callback = provider.callback();
 createServer(async (request, response) => {
   console.log(`${request.method} ${request.url.split('?')[0]}`);
   if (request.url.startsWith('/consent/')) {
-    await provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+    await consent(request, response);
     return;
   }
   callback(request, response);
