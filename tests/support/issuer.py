@@ -51,7 +51,7 @@ class SigningKey:
 
     @property
     def public_jwk(self) -> dict[str, Any]:
-        return {name: self.jwk[name] for name in ("kty", "n", "e")}
+        return {name: self.jwk[name] for name in ("kty", "n", "e", "kid")}
 
     def sign(self, claims: dict[str, Any], **headers: Any) -> str:
         merged = {"kid": self.kid, "typ": "at+jwt", **headers}
