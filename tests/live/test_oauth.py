@@ -362,8 +362,10 @@ async def test_while_the_issuer_is_down_its_last_keys_count(own):
         assert await counts(bridge, FILES, own.made(PUBLIC + FILES))
         assert not await counts(bridge, FILES, SigningKey().sign(own.claims(PUBLIC + FILES)))
         assert bridge.log().count("cannot be had") == 1
+        assert await bridge.metric("mcp_bridge_issuer_ok") == 0
         await own.start()
         await eventually(lambda: told(bridge, own, "can be had again"), within=20)
+        assert await bridge.metric("mcp_bridge_issuer_ok") == 1
 
 
 async def told(bridge, issuer, words):

@@ -75,7 +75,7 @@ class Keys:
         self._had: float | None = None  # when the keys came
         self._asked: float | None = None  # when they were last asked for
         self._asking: asyncio.Task[None] | None = None
-        self._well = True  # as far as the log has told
+        self.well = True  # whether it gave keys when it was last asked
 
     async def find(self, algorithm: str, key_id: str | None) -> PublicKey | None:
         """The key of a token with this header; None if the issuer has no such key.
@@ -140,15 +140,15 @@ class Keys:
             if not keys:
                 raise IssuerError("its JWK set holds no key for a signature that counts")
         except IssuerError as error:
-            if self._well:
-                self._well = False
+            if self.well:
+                self.well = False
                 log.warning("the keys of %s cannot be had: %s; %s", issuer, error, self._means())
             return
         except Exception:
             log.exception("fault while asking %s for its keys", issuer)
             return
-        if not self._well:
-            self._well = True
+        if not self.well:
+            self.well = True
             log.warning("the keys of %s can be had again", issuer)
         self._keys, self._had = keys, self._now()
 

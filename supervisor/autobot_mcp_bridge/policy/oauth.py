@@ -51,6 +51,11 @@ class AccessTokens:
         self._seen: OrderedDict[str, Grant] = OrderedDict()
         self._reasons = Budget(REASONS_RATE, REASONS_BURST, time.monotonic())
 
+    @property
+    def issuer_well(self) -> bool:
+        """Whether the issuer gave keys when it was last asked."""
+        return self._keys.well
+
     async def judge(self, token: str, digest: str) -> Grant | None:
         """What the token grants, whichever server is asked; None if it does not count.
 

@@ -19,7 +19,7 @@ class Authenticator:
     """Who calls which server, by the bearer token in the header; the query is not looked at (F3)."""
 
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
-        self._bridge = bridge
+        self.bridge = bridge
         self._scopes = settings.oauth.scopes
         self._public_url = settings.http.public_url if bridge.access is not None else None
 
@@ -37,7 +37,7 @@ class Authenticator:
         if token is None:
             raise self.refusal(path, sent=True)
         digest = digest_of(token)
-        served = self._bridge.routes.get(path)
+        served = self.bridge.routes.get(path)
         principal = served.tokens.find(digest) if served is not None else None
         if principal is None and self._public_url is not None:
             principal = await self._holder(path, token, digest, served)
@@ -49,7 +49,7 @@ class Authenticator:
         self, path: str, token: str, digest: str, served: Served | None
     ) -> Principal | None:
         """Whose access token it is: judged before it counts whether the server exists."""
-        access = self._bridge.access
+        access = self.bridge.access
         if access is None:
             return None
         try:

@@ -41,7 +41,6 @@ class Endpoint:
     """Answers `/t/…`, and the metadata of it where an issuer is configured."""
 
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
-        self._bridge = bridge
         self._settings = settings
         self._authenticate = Authenticator(bridge, settings)
         self._origins = OriginRule(hosts_of(settings.http), settings.http.allowed_origins)
