@@ -16,7 +16,7 @@ from support.bridge import Bridge, new_token
 from support.client import text_of
 from support.fakes import echo
 from support.issuer import Issuer, SigningKey, unsigned
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 from support.wire import exchange
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -310,16 +310,15 @@ async def test_a_session_is_its_subjects_over_all_its_tokens_and_nobody_elses(br
 
 @pytest.mark.requirement("F7")
 async def test_a_session_and_its_stream_end_with_the_last_token_shown(bridge, issuer):
-    soon = issuer.made(PUBLIC + FILES, exp=int(time.time()) + 3)
-    async with bridge.session("acme.web.files", token=soon) as renewed:
+    soon = int(time.time()) + round(4 * PATIENCE)
+    first = issuer.made(PUBLIC + FILES, exp=soon)
+    async with bridge.session("acme.web.files", token=first) as renewed:
         renewed.token = issuer.made(PUBLIC + FILES)
         await renewed.text("echo", text="x")
-        async with bridge.session(
-            "acme.web.files",
-            token=issuer.made(PUBLIC + FILES, sub="alice", exp=int(time.time()) + 3),
-        ) as session:
+        only = issuer.made(PUBLIC + FILES, sub="alice", exp=soon)
+        async with bridge.session("acme.web.files", token=only) as session:
             stream = await session.listen()
-            assert await stream.event(within=30) is None
+            assert await stream.event(within=30 * PATIENCE) is None
             assert (await session.send(session.call_of("pid", {}))).status == 401
             await stream.close()
         assert await renewed.text("echo", text="still") == "still"
@@ -349,7 +348,7 @@ async def test_rotated_keys_are_found_and_the_old_ones_count_no_more(own):
             assert jwt.get_unverified_header(new)["alg"] == "ES256"
             await eventually(lambda: counts(bridge, FILES, new), within=20)
             assert not await counts(bridge, FILES, old)
-            assert await stream.event(within=30) is None
+            assert await stream.event(within=30 * PATIENCE) is None
             await stream.close()
 
 
