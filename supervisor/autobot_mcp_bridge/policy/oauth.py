@@ -6,6 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from autobot_mcp_bridge.model.budget import Budget
@@ -31,6 +32,20 @@ class ScopeError(Exception):
     def __init__(self, needed: tuple[str, ...]) -> None:
         super().__init__(" ".join(needed))
         self.needed = needed
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One server as access tokens know it (RFC 8707).
+
+    Attributes:
+        url: what a token's audience has to hold.
+        needed: scopes that it has to have.
+    """
+
+    instance: str
+    url: str
+    needed: tuple[str, ...]
 
 
 class AccessTokens:
@@ -87,39 +102,36 @@ class AccessTokens:
             self._seen.popitem(last=False)
         return grant
 
-    def admit(self, grant: Grant, spec: ServerSpec) -> Principal | None:
+    def resource(self, spec: ServerSpec) -> Resource:
+        """What a server is to tokens, until its definition changes."""
+        scopes = self._settings.scopes if spec.scopes is None else spec.scopes
+        return Resource(spec.instance, self._public_url + spec.id.path, fill(scopes, spec.id))
+
+    def admit(self, grant: Grant, resource: Resource) -> Principal | None:
         """The caller at one server; None if the token is for another.
 
         Raises:
             ScopeError: it is for this one, but allows too little.
         """
-        if self._resource(spec) not in grant.audiences:
-            self._tell(f"an access token does not count: its audience is not {spec.instance}")
+        if resource.url not in grant.audiences:
+            self._tell(f"an access token does not count: its audience is not {resource.url}")
             return None
-        needed = self._needed(spec)
-        if not grant.scopes.issuperset(needed):
-            raise ScopeError(needed)
-        return Principal(grant.subject, spec.instance, grant.expires, grant)
+        if not grant.scopes.issuperset(resource.needed):
+            raise ScopeError(resource.needed)
+        return Principal(grant.subject, resource.instance, grant.expires, grant)
 
-    def accepts(self, grant: Grant, spec: ServerSpec) -> bool:
+    def accepts(self, grant: Grant, resource: Resource) -> bool:
         """Tell whether the holder would be let in now as well."""
         self._keys.renew()
         return (
             self.lasts(grant)
-            and self._resource(spec) in grant.audiences
-            and grant.scopes.issuperset(self._needed(spec))
+            and resource.url in grant.audiences
+            and grant.scopes.issuperset(resource.needed)
         )
 
     def lasts(self, grant: Grant) -> bool:
         """Neither expired nor signed with a key that the issuer has taken back."""
         return grant.expires > self._now() and self._keys.knows(grant.key)
-
-    def _resource(self, spec: ServerSpec) -> str:
-        return self._public_url + spec.id.path
-
-    def _needed(self, spec: ServerSpec) -> tuple[str, ...]:
-        scopes = self._settings.scopes if spec.scopes is None else spec.scopes
-        return fill(scopes, spec.id)
 
     async def _read(self, token: str) -> Grant:
         head = head_of(token)

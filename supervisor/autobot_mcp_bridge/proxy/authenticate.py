@@ -54,9 +54,9 @@ class Authenticator:
             return None
         try:
             grant = await access.judge(token, digest)
-            if grant is None or served is None:
+            if grant is None or served is None or served.resource is None:
                 return None
-            return access.admit(grant, served.spec)
+            return access.admit(grant, served.resource)
         except KeysUnavailableError:
             raise Refusal(cannot_judge(RETRY)) from None
         except ScopeError as error:

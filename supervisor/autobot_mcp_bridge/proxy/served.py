@@ -49,6 +49,7 @@ class Served:
     ) -> None:
         self.spec = spec
         self._access = access
+        self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
         self._runtime = runtime
         self._commands = commands
@@ -85,6 +86,7 @@ class Served:
             # It was not served: a stop of its unit was part of that, or means nothing any more.
             self.instance.allow()
         self.spec = spec
+        self.resource = self._access.resource(spec) if self._access is not None else None
         self.shared.configure(spec)
         self.instance.configure(spec)
 
@@ -147,7 +149,9 @@ class Served:
         """Tell whether this caller would be let in now as well."""
         if principal.grant is None:
             return self.tokens.find(principal.digest) is not None
-        return self._access is not None and self._access.accepts(principal.grant, self.spec)
+        if self._access is None or self.resource is None:
+            return False
+        return self._access.accepts(principal.grant, self.resource)
 
 
 def _digest(command: Command) -> str:

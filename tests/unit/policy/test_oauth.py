@@ -48,6 +48,9 @@ class Host:
                   "exp": int(time.time()) + 300, **more}  # fmt: skip
         return self.key.sign({k: v for k, v in claims.items() if v is not None})
 
+    def resource(self, spec):
+        return self.tokens.resource(spec)
+
     async def judge(self, token):
         return await self.tokens.judge(token, digest_of(token))
 
@@ -90,7 +93,7 @@ async def test_a_remembered_token_expires(host):
     token = host.token()
     grant = await host.judge(token)
     host.now = grant.expires
-    assert not host.tokens.accepts(grant, SPEC)
+    assert not host.tokens.accepts(grant, host.resource(SPEC))
 
 
 async def test_a_token_of_a_key_taken_back_counts_no_more(host):
@@ -98,9 +101,9 @@ async def test_a_token_of_a_key_taken_back_counts_no_more(host):
     grant = await host.judge(token)
     host.keys = [SigningKey("ES256")]
     host.now += FRESH + 1
-    assert host.tokens.accepts(grant, SPEC)
+    assert host.tokens.accepts(grant, host.resource(SPEC))
     await host.settle()
-    assert not host.tokens.accepts(grant, SPEC)
+    assert not host.tokens.accepts(grant, host.resource(SPEC))
     assert await host.judge(token) is None
 
 
@@ -112,7 +115,7 @@ async def test_what_was_remembered_counts_no_longer_than_the_keys(host):
     with pytest.raises(KeysUnavailableError):
         await host.judge(token)
     # A session is not ended by an outage: its next request is told.
-    assert host.tokens.accepts(grant, SPEC)
+    assert host.tokens.accepts(grant, host.resource(SPEC))
 
 
 @pytest.mark.parametrize(
@@ -143,10 +146,10 @@ async def test_a_subject_is_never_the_digest_of_a_token(host):
 async def test_scopes_are_read_as_issuers_write_them(host, claims):
     spec = ServerSpec(name="files", command=("/bin/cat",), scopes=("one", "two"))
     grant = await host.judge(host.token(**claims))
-    assert host.tokens.admit(grant, spec).digest == grant.subject
+    assert host.tokens.admit(grant, host.resource(spec)).digest == grant.subject
     less = await host.judge(host.token(scope="one"))
     with pytest.raises(ScopeError) as caught:
-        host.tokens.admit(less, spec)
+        host.tokens.admit(less, host.resource(spec))
     assert caught.value.needed == ("one", "two")
 
 
