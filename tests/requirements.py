@@ -112,7 +112,12 @@ REQUIREMENTS = (
     Requirement("F2", "POST, GET and DELETE are all checked", "25 basic/authorization"),
     Requirement("F3", "a token in the query string does not count", "25 basic/authorization"),
     Requirement("F4", "a token reaches neither server nor log", "25 security best practices"),
-    Requirement("F6", "401 names no metadata, and discovery paths are 404", "own"),
+    Requirement(
+        "F5", "with an issuer, RFC 9728 metadata and a challenge that names it", "RFC 9728"
+    ),
+    Requirement("F6", "without one, 401 names no metadata, discovery paths are 404", "own"),
+    Requirement("F7", "a revoked or expired token ends its sessions and streams", "own"),
+    Requirement("F8", "pages of other origins only where configured, by name", "own"),
     Requirement("H1", "stdin carries one JSON message per line and nothing else", "25 stdio"),
     Requirement("H2", "a stdout line that is no message is dropped and counted", "25 stdio"),
     Requirement("H3", "stderr is a log and never taken for failure", "25 stdio"),

@@ -255,6 +255,7 @@ async def test_a_trailing_slash_is_never_a_redirect(bridge):
 @pytest.mark.parametrize(
     "path",
     ["/", "/mcp", "/sse", "/register", "/token", "/authorize", "/.well-known/openid-configuration",
+     "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource",
      "/.well-known/oauth-protected-resource/t/default/s/files/mcp", "/metrics", "/status"],
 )  # fmt: skip
 async def test_any_other_path_is_404_without_a_token(bridge, path):

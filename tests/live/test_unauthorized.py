@@ -87,6 +87,7 @@ async def forms(bridge):
         "not ASCII": "mcpb_ä",
         "very long": "x" * 4000,
         "its digest": digest(valid),
+        "of an issuer": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.AAAA",
     }
     return {
         "none": [],

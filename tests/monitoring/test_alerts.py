@@ -40,6 +40,10 @@ CASES = {
         {f"mcp_bridge_config_ok{{{HOST}}}": "1x50 0x30"},
         {f"mcp_bridge_config_ok{{{HOST}}}": "1x57 0x30"},
     ),
+    "McpBridgeIssuerDown": (
+        {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x40 0x40"},
+        {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x55 0x30"},
+    ),
     "McpBridgeInternalErrors": (
         calls(ok="0+9x90", internal=NEW),
         calls(ok="0+9x90", internal="1x90"),

@@ -162,7 +162,7 @@ def unknown_looks_like_known() -> None:
 
     def telling(serve):
         async def served(self, request):
-            if request.rel_url.raw_path not in self._bridge.routes:
+            if request.rel_url.raw_path not in self._authenticate.bridge.routes:
                 return web.Response(status=404)
             return await serve(self, request)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from clients import setup, venvs
+from issuer import setup as issuer
 from lab import host, recipe
 from lab.base import base
 from lab.places import default_cache
@@ -46,6 +47,15 @@ def _python_client(name: str) -> Callable[[], object]:
             raise MissingError(f"the client {name}: {error}") from error
 
     return find
+
+
+def _issuer() -> Path:
+    if shutil.which("node") is None:
+        raise MissingError("the program node: it is not on PATH")
+    try:
+        return issuer.install()
+    except setup.CannotInstallError as error:
+        raise MissingError(f"the OAuth issuer: {error}") from error
 
 
 def _node22() -> Path:
@@ -125,6 +135,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "dbus_fast": _module("dbus_fast"),
     "dbus_next": _module("dbus_next"),
     "fastmcp": _python_client("fastmcp"),
+    "issuer": _issuer,
     "lab": _lab,
     "mcp-proxy": _python_client("mcp-proxy"),
     "node22": _node22,

@@ -60,6 +60,13 @@ addresses, but for a resolver at 127.0.0.53) and may execute what lies in its ca
 HOST = """
 An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
 Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
+
+`http.public_url` and the URLs of the issuer have https, or http on loopback; `http.public_url` has no path, and its
+host counts as one of `http.allowed_hosts`. With `oauth.issuer`, an access token counts where its audience is
+`http.public_url` with the server's path and its scopes are all of `oauth.scopes`, or of the server's own `scopes`.
+In scopes `{tenant}`, `{project}` (`-` without one) and `{name}` are the server's names.
+`oauth.keys_kept` is at least `oauth.keys_fresh` and at most 30 days.
+
 With systemd the values of `environment.pass` stand in `/etc/mcp-bridge/environment`, `NAME=VALUE` a line;
 without, installs have the environment in which the proxy was started.
 """

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oauth_relations
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.scopes import is_template
 from autobot_mcp_bridge.model.server import ServerSpec
 
 Finding = tuple[Loc, object, str]
@@ -53,6 +55,9 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         )
     if spec.cwd is not None and not Path(spec.cwd).is_dir():
         yield ("cwd",), spec.cwd, "allowed is a directory that exists"
+    for index, scope in enumerate(spec.scopes or ()):
+        if not is_template(scope):
+            yield ("scopes", index), scope, BAD_TEMPLATE
     yield from _command(spec)
 
 
@@ -92,6 +97,8 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
         except ValueError:
             clause = "allowed is an IP address or a network such as 10.0.0.0/8"
             yield ("http", "trusted_proxies", index), value, clause
+    yield from http_relations(host.http)
+    yield from oauth_relations(host.oauth, host.http.public_url)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

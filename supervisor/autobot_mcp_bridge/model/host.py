@@ -5,7 +5,12 @@ from typing import Literal
 from pydantic import Field
 
 from autobot_mcp_bridge.model.quantities import Duration, Size
-from autobot_mcp_bridge.model.server import EnvName, Record
+from autobot_mcp_bridge.model.server import EnvName, Record, Scope
+
+# What an access token may be signed with: asymmetric only, for a key that verifies must not sign.
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
 
 
 class Listen(Record):
@@ -25,9 +30,39 @@ class Operator(Record):
 
 class Http(Record):
     allowed_hosts: tuple[str, ...] = Field((), description="Host values beyond loopback's names")
-    allowed_origins: tuple[str, ...] = Field((), description="Origin values that are let in")
+    allowed_origins: tuple[str, ...] = Field(
+        (), description="Origin values that are let in; their pages may read answers (CORS)"
+    )
+    cors_headers: tuple[str, ...] = Field(
+        (), description="further request headers for those pages, such as Mcp-Param-Region"
+    )
+    public_url: str | None = Field(
+        None, description="as clients write it, without a path; needed with oauth.issuer"
+    )
     trusted_proxies: tuple[str, ...] = Field(
         (), description="addresses or networks whose X-Forwarded-For is believed"
+    )
+
+
+class OAuth(Record):
+    """Access tokens of an authorization server; static tokens count beside them."""
+
+    issuer: str | None = Field(
+        None, description="whose access tokens are taken; absent: static tokens only"
+    )
+    jwks_uri: str | None = Field(
+        None, description="where its keys are; absent: where its metadata says"
+    )
+    algorithms: tuple[Algorithm, ...] = Field(
+        ("RS256", "PS256", "ES256", "EdDSA"), description="signatures that count"
+    )
+    scopes: tuple[Scope, ...] = Field(
+        (), description="what a token needs; `{tenant}`, `{project}` and `{name}` are the server's"
+    )
+    leeway: Duration = Field("30s", description="by which clocks may differ, at most 5m")  # type: ignore[assignment]
+    keys_fresh: Duration = Field("10m", gt=0, description="until keys are asked for again")  # type: ignore[assignment]
+    keys_kept: Duration = Field(  # type: ignore[assignment]
+        "24h", gt=0, description="for which keys count while the issuer gives none"
     )
 
 
@@ -73,6 +108,7 @@ class HostSettings(Record):
     listen: Listen = Field(Listen(), description="where clients connect")
     operator: Operator = Field(Operator(), description="where operators look")
     http: Http = Field(Http(), description="which requests are let in")
+    oauth: OAuth = Field(OAuth(), description="whose access tokens are taken")
     limits: HostLimits = Field(HostLimits(), description="what one host carries")
     log: Log = Field(Log(), description="what is logged")
     environment: Environment = Field(Environment(), description="variables for installs")

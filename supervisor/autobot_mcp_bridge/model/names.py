@@ -31,6 +31,7 @@ UNIT_SUFFIXES = frozenset(
     }
 )
 _PART = re.compile(PART)
+_ENDPOINT = re.compile(rf"/t/(?P<tenant>{PART})(?:/p/(?P<project>{PART}))?/s/(?P<name>{PART})/mcp")
 
 
 def is_part(text: str) -> bool:
@@ -112,3 +113,14 @@ def parse_instance(text: str) -> ServerId:
             return ServerId(tenant, project, name)
         case _:
             raise ValueError(f"{text!r}: allowed is NAME, TENANT.NAME or TENANT.PROJECT.NAME")
+
+
+def parse_path(path: str) -> ServerId | None:
+    """Which server a URL path would be the endpoint of, whether there is one or not."""
+    match = _ENDPOINT.fullmatch(path)
+    if match is None:
+        return None
+    try:
+        return ServerId(match["tenant"], match["project"], match["name"])
+    except ValueError:
+        return None

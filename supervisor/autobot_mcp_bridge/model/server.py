@@ -16,11 +16,14 @@ _PART, _SHA256 = f"^{PART}$", r"^[0-9a-f]{64}$"
 _WORD, _ENV_NAME, _PATH = r"^[^\x00\n]*$", r"^[A-Za-z_][A-Za-z0-9_]*$", r"^/[^\x00\n]*$"
 # What useradd(8) of Debian makes.
 _USER = r"^[a-z_][a-z0-9_-]{0,30}$"
+# RFC 6749 section 3.3.
+_SCOPE = r"^[!#-\[\]-~]+$"
 Part = Annotated[str, Field(pattern=_PART)]
 UserName = Annotated[str, Field(pattern=_USER)]
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
 Word = Annotated[str, Field(pattern=_WORD)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+Scope = Annotated[str, Field(pattern=_SCOPE)]
 AbsolutePath = Annotated[str, Field(pattern=_PATH)]
 # Each pattern in words, for people who made a mistake.
 PATTERNS = {
@@ -29,6 +32,7 @@ PATTERNS = {
     _WORD: "text without a NUL or a newline",
     _ENV_NAME: "a name of letters, digits and _, not with a digit first",
     _USER: "the name of a user",
+    _SCOPE: "one scope, without a space, a quote or a backslash",
     _PATH: "an absolute path without a newline",
 }
 
@@ -106,6 +110,9 @@ class ServerSpec(Record):
     paths: Paths = Field(Paths(), description="files beyond its own directory")
     groups: tuple[Part, ...] = Field((), description="supplementary groups")
     tokens_sha256: tuple[Sha256, ...] = Field((), description="sha256 of each token that is let in")
+    scopes: tuple[Scope, ...] | None = Field(
+        None, description="what an access token needs here; absent: what host.toml says"
+    )
     tools: Tools = Field(Tools(), description="which tools are listed and may be called")
     methods: Methods = Field(Methods(), description="which further methods pass")
     profile: Literal["strict", "python", "node", "npx", "uvx", "browser"] | None = Field(

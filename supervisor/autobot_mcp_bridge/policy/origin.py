@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from autobot_mcp_bridge.model.host import Http
+
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 # Values seen to be good are remembered; a stranger cannot fill this with bad ones.
 MAX_REMEMBERED = 256
@@ -49,3 +51,9 @@ class OriginRule:
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
+
+
+def hosts_of(http: Http) -> tuple[str, ...]:
+    """The Host values that are let in: the configured ones, and that of the public URL."""
+    public = urlsplit(http.public_url or "").netloc
+    return (*http.allowed_hosts, public) if public else http.allowed_hosts

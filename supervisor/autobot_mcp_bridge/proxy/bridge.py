@@ -18,6 +18,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
@@ -72,6 +73,7 @@ class Bridge:
         self._memory = memory or Forgetful()
         self._source = source or Files(places)
         self.settings = settings
+        self.access = access_tokens(settings)
         self.runtime = runtime
         self.packages = packages
         self.url = ""  # where clients connect, once there is a listener
@@ -245,6 +247,7 @@ class Bridge:
             self.settings.limits,
             self._memory,
             self._keep,
+            self.access,
         )
 
     def _keep(self, instance: Instance) -> None:

@@ -8,9 +8,11 @@ from aiohttp import web
 from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, INVALID_REQUEST
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.versions import MODERN
-from autobot_mcp_bridge.policy.origin import OriginRule
-from autobot_mcp_bridge.policy.principals import Principal, digest_of
+from autobot_mcp_bridge.policy.cors import Cors
+from autobot_mcp_bridge.policy.origin import OriginRule, hosts_of
+from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy import handshake, modern
+from autobot_mcp_bridge.proxy.authenticate import Authenticator
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import (
@@ -23,8 +25,10 @@ from autobot_mcp_bridge.proxy.incoming import (
     read_message,
     single,
 )
-from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed, unauthorized
+from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed
 from autobot_mcp_bridge.proxy.served import Served
+from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
+from autobot_mcp_bridge.proxy.wellknown import PREFIX, metadata
 
 # What the access log shows for a client that went before its answer, as nginx has it.
 CLIENT_GONE = 499
@@ -34,16 +38,21 @@ access = logging.getLogger("autobot_mcp_bridge.access")
 
 
 class Endpoint:
-    """Answers `/t/…`."""
+    """Answers `/t/…`, and the metadata of it where an issuer is configured."""
 
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
-        self._bridge = bridge
-        self._origins = OriginRule(settings.http.allowed_hosts, settings.http.allowed_origins)
+        self._settings = settings
+        self._authenticate = Authenticator(bridge, settings)
+        self._origins = OriginRule(hosts_of(settings.http), settings.http.allowed_origins)
+        self._cors = Cors(settings.http)
         self._patience = settings.limits.body_timeout
         self._access = settings.log.access
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
+        headers = self._cors.answer(request.headers.get("Origin"))
+        if headers:
+            request[ANSWER_HEADERS] = headers
         try:
             response = await self._serve(request)
         except Refusal as refusal:
@@ -54,13 +63,19 @@ class Endpoint:
         except Exception:
             log.exception("fault while answering a request")
             response = error_reply(500, INTERNAL_ERROR, "internal error")
+        if headers and not response.prepared:
+            response.headers.update(headers)
         if self._access == "all" or (self._access == "errors" and response.status >= 400):
             _log_access(request, response, time.perf_counter() - began)
         return response
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.check_origin(request)
-        served, principal = self._authenticate(request)
+        if request.method == "OPTIONS" and self._is_preflight(request):
+            return web.Response(status=204, headers=self._cors.preflight())
+        if request.rel_url.raw_path.startswith(PREFIX):
+            return metadata(request, self._settings)
+        served, principal = await self._authenticate(request)
         match request.method:
             case "POST":
                 return await self._post(request, served, principal)
@@ -81,17 +96,10 @@ class Endpoint:
         if origin is not None and not self._origins.origin_allowed(origin):
             raise Refusal(error_reply(403, INVALID_REQUEST, "this Origin is not allowed"))
 
-    def _authenticate(self, request: web.BaseRequest) -> tuple[Served, Principal]:
-        """Route and token in one step, so that a refusal tells nothing of the route (NV-11)."""
-        credentials = request.headers.getall("Authorization", ())
-        if not credentials:
-            raise Refusal(unauthorized(sent=False))
-        digest = digest_of(credentials[0]) if len(credentials) == 1 else None
-        served = self._bridge.routes.get(request.rel_url.raw_path)
-        principal = served.tokens.find(digest) if served is not None and digest else None
-        if served is None or principal is None:
-            raise Refusal(unauthorized(sent=True))
-        return served, principal
+    def _is_preflight(self, request: web.BaseRequest) -> bool:
+        """A browser asks for a page of a configured origin; it never sends a token with that."""
+        asked = "Access-Control-Request-Method" in request.headers
+        return asked and ANSWER_HEADERS in request
 
     async def _post(
         self, request: web.BaseRequest, served: Served, principal: Principal
@@ -100,8 +108,8 @@ class Endpoint:
         accepts = check_media(request)
         await expect_continue(request)
         body = await read_body(request, served.spec.caps.body, self._patience)
-        if served.tokens.find(principal.digest) is None:  # revoked while the body came
-            raise Refusal(unauthorized(sent=True))
+        if not served.accepts(principal):  # revoked while the body came
+            raise self._authenticate.refusal(request.rel_url.raw_path, sent=True)
         document = parse_body(body)
         if isinstance(document, list):
             if request.headers.get(VERSION_HEADER) == MODERN:

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
-from autobot_mcp_bridge.proxy.streams import COMMENT, STREAM_HEADERS, event
+from autobot_mcp_bridge.proxy.streams import COMMENT, event, stream_headers
 from autobot_mcp_bridge.sessions.listeners import Listener
 
 
@@ -11,7 +11,7 @@ async def listen(request: web.BaseRequest, listener: Listener) -> web.StreamResp
     """The acknowledgement, changes as they come, and a closing result if the server ends it (E16)."""
     listener.outbox.taken = True
     try:
-        response = web.StreamResponse(headers=STREAM_HEADERS)
+        response = web.StreamResponse(headers=stream_headers(request))
         await response.prepare(request)
         await response.write(event(listener.acknowledgement()))
         while True:

@@ -59,6 +59,11 @@ class Families(Collector):
             "0 while the configuration on the disk has a mistake",
             value=float(bridge.healthy),
         )
+        self._issuer = GaugeMetricFamily(
+            "mcp_bridge_issuer_ok",
+            "0 if the issuer of access tokens gave no keys when it was last asked",
+            value=float(bridge.access is None or bridge.access.issuer_well),
+        )
 
     def add(self, served: Served) -> None:
         name, counts = served.spec.instance, served.counts
@@ -81,7 +86,7 @@ class Families(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from (self._calls, self._starts, self._crashes, self._dropped, self._state)
-        yield from (self._sessions, self._open_calls, self._breaker, self._config)
+        yield from (self._sessions, self._open_calls, self._breaker, self._config, self._issuer)
 
 
 async def exposition(bridge: Bridge) -> bytes:

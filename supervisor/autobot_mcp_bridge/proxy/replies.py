@@ -1,11 +1,18 @@
 """Answers of the proxy's own: refusals and errors, the same form everywhere."""
 
 import math
+from collections.abc import Mapping
 
 from aiohttp import web
 
 from autobot_mcp_bridge.channels import jsonrpc
-from autobot_mcp_bridge.model.errors import INVALID_REQUEST, METHOD_NOT_FOUND, CallError, Cause
+from autobot_mcp_bridge.model.errors import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNAVAILABLE,
+    CallError,
+    Cause,
+)
 
 JSON = "application/json"
 NULL = b"null"
@@ -40,18 +47,41 @@ def call_error_reply(error: CallError, client_id: bytes, *, modern: bool = False
     return reply
 
 
-def unauthorized(*, sent: bool) -> web.Response:
+def unauthorized(*, sent: bool, hints: Mapping[str, str]) -> web.Response:
     """401, a function of the credential's form alone: none sent, or one that is not valid here.
 
     Equal for every server, known or not (NV-11); RFC 6750 section 3 gives no error code to a
     request without a credential.
+
+    Args:
+        sent: whether a credential was.
+        hints: what else the challenge says, from the form of the path alone.
     """
     if sent:
         reply = error_reply(401, INVALID_REQUEST, "the token is not valid here")
-        reply.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
-    else:
-        reply = error_reply(401, INVALID_REQUEST, "a bearer token is required")
-        reply.headers["WWW-Authenticate"] = "Bearer"
+        return challenged(reply, {"error": "invalid_token", **hints})
+    reply = error_reply(401, INVALID_REQUEST, "a bearer token is required")
+    return challenged(reply, hints)
+
+
+def insufficient_scope(hints: Mapping[str, str]) -> web.Response:
+    """403 to a token that is for this server but allows too little (RFC 6750 section 3.1)."""
+    reply = error_reply(403, INVALID_REQUEST, "the scope of the token does not suffice")
+    return challenged(reply, {"error": "insufficient_scope", **hints})
+
+
+def cannot_judge(retry_after: float) -> web.Response:
+    """503 while an issuer gives no keys: the token may be good, and must not be thrown away."""
+    text = "access tokens cannot be checked now: their issuer gives no keys"
+    reply = error_reply(503, UNAVAILABLE, text)
+    reply.headers["Retry-After"] = str(math.ceil(retry_after))
+    return reply
+
+
+def challenged(reply: web.Response, parameters: Mapping[str, str]) -> web.Response:
+    """Add a Bearer challenge (RFC 6750 section 3); no value may hold a quote."""
+    words = ", ".join(f'{name}="{value}"' for name, value in parameters.items())
+    reply.headers["WWW-Authenticate"] = f"Bearer {words}".rstrip()
     return reply
 
 

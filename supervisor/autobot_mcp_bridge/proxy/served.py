@@ -14,6 +14,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
@@ -52,8 +53,11 @@ class Served:
         limits: HostLimits,
         memory: Memory,
         keep: Keep,
+        access: AccessTokens | None = None,
     ) -> None:
         self.spec = spec
+        self._access = access
+        self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
         self._runtime = runtime
         self._commands = commands
@@ -128,6 +132,7 @@ class Served:
             # It was not served: a stop of its unit was part of that, or means nothing any more.
             self.instance.allow()
         self.spec = spec
+        self.resource = self._access.resource(spec) if self._access is not None else None
         self.conversations.configure(spec)
         self.instance.configure(spec)
 
@@ -187,7 +192,9 @@ class Served:
         """Once: go on with the sessions of the proxy before whose tokens still count."""
         for session in kept.read():
             principal = self.tokens.find(session.digest)
-            if principal is None:
+            if (grant := session.grant) is not None:
+                principal = Principal(grant.subject, self.spec.instance, grant.expires, grant)
+            if principal is None or not self.accepts(principal):
                 kept.ended(session.id, session.subscriptions)
             else:
                 self.conversations.sessions.restore(session, principal, self.counts.count_drop)
@@ -195,7 +202,15 @@ class Served:
     def sweep(self) -> None:
         """End the sessions that have expired, and sessions and calls whose token has."""
         self.conversations.sessions.expire()
-        self.conversations.dismiss(lambda principal: self.tokens.find(principal.digest) is not None)
+        self.conversations.dismiss(self.accepts)
+
+    def accepts(self, principal: Principal) -> bool:
+        """Tell whether this caller would be let in now as well."""
+        if principal.grant is None:
+            return self.tokens.find(principal.digest) is not None
+        if self._access is None or self.resource is None:
+            return False
+        return self._access.accepts(principal.grant, self.resource)
 
 
 def is_isolated(spec: ServerSpec) -> bool:

@@ -21,6 +21,7 @@ from autobot_mcp_bridge.proxy.endpoint import Endpoint
 from autobot_mcp_bridge.proxy.incoming import Refusal
 from autobot_mcp_bridge.proxy.operator import control_app, health_word, operator_app
 from autobot_mcp_bridge.proxy.replies import not_allowed
+from autobot_mcp_bridge.proxy.wellknown import PREFIX as METADATA
 
 # How long open requests may go on at shutdown once the servers have been told to end.
 SHUTDOWN = 5.0
@@ -48,15 +49,16 @@ class Listening:
 
 
 def front(bridge: Bridge, settings: HostSettings) -> connections.Handler:
-    """`/t/…` and the one word of `/healthz`; everything else is a fast 404 (F6).
+    """`/t/…`, its metadata and the one word of `/healthz`; everything else is a fast 404 (F6).
 
-    Two paths need no router: aiohttp's costs a tenth of a call (DECISIONS).
+    Three paths need no router: aiohttp's costs a tenth of a call (DECISIONS).
     """
     endpoint = Endpoint(bridge, settings)
+    has_metadata = bridge.access is not None
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.raw_path
-        if path.startswith("/t/"):
+        if path.startswith("/t/") or (has_metadata and path.startswith(METADATA)):
             return await endpoint(request)
         if path == "/healthz":
             return health(request)

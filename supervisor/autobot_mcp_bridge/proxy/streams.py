@@ -1,6 +1,7 @@
 """Answers on their way out: plain JSON when there is nothing to stream, else an event stream."""
 
 import asyncio
+from collections.abc import Mapping
 
 from aiohttp import web
 
@@ -15,6 +16,8 @@ from autobot_mcp_bridge.sessions.events import Reader
 from autobot_mcp_bridge.sessions.exchange import Exchange
 from autobot_mcp_bridge.sessions.session import Session, SessionTable
 
+# What every answer to this request carries, event streams included.
+ANSWER_HEADERS = web.RequestKey("answer_headers", Mapping[str, str])
 STREAM_HEADERS = {
     "Content-Type": EVENT_STREAM,
     "Cache-Control": "no-cache",
@@ -27,6 +30,10 @@ LARGE = 64 * 1024
 # What a client whose stream ends before its answer waits before it comes back: a restart of the
 # proxy takes about as long.
 RETRY_MS = 1000
+
+
+def stream_headers(request: web.BaseRequest) -> dict[str, str]:
+    return {**STREAM_HEADERS, **request.get(ANSWER_HEADERS, {})}
 
 
 def event(data: bytes, event_id: str = "") -> bytes:
@@ -96,7 +103,7 @@ async def _stream(
 ) -> web.StreamResponse:
     """Events as they come, comments while nothing comes, the answer last (C1)."""
     call = exchange.call
-    response = web.StreamResponse(headers=STREAM_HEADERS)
+    response = web.StreamResponse(headers=stream_headers(request))
     await response.prepare(request)
     if not call.events and not call.done:
         await response.write(COMMENT)
@@ -124,7 +131,7 @@ async def _stream(
 async def tell(request: web.BaseRequest, session: Session, reader: Reader) -> web.StreamResponse:
     """A stream from the reader's place on, until it ends or the client goes."""
     try:
-        response = web.StreamResponse(headers=STREAM_HEADERS)
+        response = web.StreamResponse(headers=stream_headers(request))
         await response.prepare(request)
         await response.write(primer(reader) if session.primed else COMMENT)
         while True:

@@ -170,10 +170,13 @@ class IsolatedServer:
         if self._lead.era is Era.MODERN:
             own = [known for known in self._callers if known[0] == principal.digest]
             key = own[0] if own else key
-        if key not in self._callers:
+        if key in self._callers:
+            caller = self._callers[key][1]
+        else:
             self._check_room(principal)
-            self._callers[key] = principal, self._new_caller(key, features)
-        return self._callers[key][1]
+            caller = self._new_caller(key, features)
+        self._callers[key] = principal, caller  # whose token may be another one now
+        return caller
 
     def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from autobot_mcp_bridge.policy.principals import Grant
 from autobot_mcp_bridge.supervision.journal import Memory
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ class KeptSession:
     digest: str
     version: str
     level: str | None
-    stream: str
+    stream: str = ""
     capabilities: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     subscriptions: set[str] = field(default_factory=set)
     streams: list[Any] = field(default_factory=list)
+    grant: Grant | None = None  # of a caller with an access token
 
 
 class KeptSessions:
@@ -36,11 +38,16 @@ class KeptSessions:
         self._instance = instance
 
     def write(self, session: "Session") -> None:
-        """It was opened, or its level has changed."""
-        client, streams = session.client, session.streams
-        said = [client.capabilities, client.info]
-        own = streams.own.name
-        value = [session.principal.digest, session.version, session.level, own, *said]
+        """It was opened, or its level or its caller's access token has changed."""
+        grant = session.principal.grant
+        value = {
+            "digest": session.principal.digest,
+            "version": session.version,
+            "level": session.level,
+            "stream": session.streams.own.name,
+            "client": [session.client.capabilities, session.client.info],
+            "grant": grant.memo() if grant is not None else None,
+        }
         self._memory.put(_SESSION, self._instance, session.id, value)
 
     def subscribed(self, session: "Session", uri: str) -> None:
@@ -65,13 +72,9 @@ class KeptSessions:
         """
         found: dict[str, KeptSession] = {}
         for session_id, value in self._memory.items(_SESSION, self._instance).items():
-            match value:
-                case [str(digest), str(version), (str() | None) as level, str(stream), *said]:
-                    kept = KeptSession(session_id, digest, version, level, stream)
-                    match said:
-                        case [dict(capabilities), dict(info)]:
-                            kept.capabilities, kept.info = capabilities, info
-                    found[session_id] = kept
+            kept = _read(session_id, value)
+            if kept is not None:
+                found[session_id] = kept
         for name in self._memory.items(_SUBSCRIPTION, self._instance):
             session_id, _, uri = name.partition(" ")
             if session_id in found:
@@ -82,3 +85,21 @@ class KeptSessions:
                 found[session_id].streams.append(memo)
             self._memory.drop(_STREAM, self._instance, name)
         return list(found.values())
+
+
+def _read(session_id: str, value: object) -> KeptSession | None:
+    match value:
+        case [str(digest), str(version), (str() | None) as level]:  # of a release before
+            return KeptSession(session_id, digest, version, level)
+        case {
+            "digest": str(digest),
+            "version": str(version),
+            "level": (str() | None) as level,
+            "stream": str(stream),
+            "client": [dict(capabilities), dict(info)],
+            "grant": grant,
+        }:
+            kept = KeptSession(session_id, digest, version, level, stream, capabilities, info)
+            kept.grant = Grant.recall(digest, grant) if grant is not None else None
+            return kept
+    return None

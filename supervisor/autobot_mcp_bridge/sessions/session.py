@@ -213,6 +213,9 @@ class SessionTable:
         session = self._by_id.get(session_id)
         if session is None or session.principal.digest != principal.digest:
             return None
+        if principal.outlasts(session.principal):  # the caller has renewed its access token
+            session.principal = principal
+            self.kept.write(session)
         session.last_used = self._now()
         return session
 

@@ -20,7 +20,7 @@ from autobot_mcp_bridge.units.place import HOME, PROGRAM, public_parents, replac
 PYTHON = "/usr/bin/python3"
 OLDEST = (3, 11)
 # Taken where there is a wheel for this host; everything works without.
-OPTIONAL = ("dbus-fast>=5,<6",)
+OPTIONAL = ("dbus-fast>=5,<6", "pyjwt[crypto]>=2.13,<3")
 COMPLETE = ".complete"
 ASK_TIMEOUT = 30.0  # seconds for the host's Python to tell its version
 # Of the caller's environment: what would turn pip away from the venv.

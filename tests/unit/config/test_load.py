@@ -311,6 +311,29 @@ def test_host_toml_with_broken_syntax_names_line_and_column(places):
         ('[http]\nallowed_origins = ["*"]', "$.http.allowed_origins[0]"),
         ('[http]\nallowed_hosts = ["https://a"]', "$.http.allowed_hosts[0]"),
         ('[http]\ntrusted_proxies = ["10.0.0.0/99"]', "$.http.trusted_proxies[0]"),
+        ('[http]\ncors_headers = ["*"]', "$.http.cors_headers[0]"),
+        ('[http]\ncors_headers = ["A: b"]', "$.http.cors_headers[0]"),
+        ('[http]\npublic_url = "http://mcp.example"', "$.http.public_url"),
+        ('[http]\npublic_url = "https://mcp.example/"', "$.http.public_url"),
+        ('[http]\npublic_url = "https://MCP.example"', "$.http.public_url"),
+        ('[http]\npublic_url = "https://u@mcp.example"', "$.http.public_url"),
+        ('[oauth]\nissuer = "https://id.example"', "$.oauth.issuer"),
+        ('[oauth]\njwks_uri = "https://id.example"', "$.oauth.jwks_uri"),
+        ('[oauth]\nalgorithms = ["HS256"]', "$.oauth.algorithms[0]"),
+        ('[oauth]\nalgorithms = ["none"]', "$.oauth.algorithms[0]"),
+        ("[oauth]\nalgorithms = []", "$.oauth.algorithms"),
+        ('[oauth]\nscopes = ["a b"]', "$.oauth.scopes[0]"),
+        ('[oauth]\nscopes = ["mcp:{server}"]', "$.oauth.scopes[0]"),
+        ('[oauth]\nleeway = "1h"', "$.oauth.leeway"),
+        ('[oauth]\nkeys_kept = "1m"', "$.oauth.keys_kept"),
+        (
+            '[oauth]\nissuer = "http://id.example"\n[http]\npublic_url = "https://a"',
+            "$.oauth.issuer",
+        ),
+        (
+            '[oauth]\nissuer = "https://id.example/?a"\n[http]\npublic_url = "https://a"',
+            "$.oauth.issuer",
+        ),
     ],
 )
 def test_host_settings_that_must_not_be_are_refused(places, text, path):
@@ -355,3 +378,34 @@ def test_the_digest_changes_with_any_content_and_only_then(places):
 
     assert first.digest == again.digest
     assert load(places).digest != first.digest
+
+
+OAUTH = """
+[http]
+public_url = "https://mcp.example"
+[oauth]
+issuer = "https://id.example/realms/acme"
+scopes = ["mcp:{tenant}:{project}"]
+"""
+
+
+def test_an_issuer_is_taken_with_the_public_url_that_tokens_are_for(places):
+    write_text(places.host_toml, OAUTH)
+
+    loaded = loaded_from(places, {**SMALL, "scopes": ["mcp:{name}"]})
+
+    assert loaded.problems == ()
+    assert loaded.servers[0].scopes == ("mcp:{name}",)
+
+
+def test_a_scope_with_a_place_that_nothing_fills_is_told(places):
+    loaded = loaded_from(places, {**SMALL, "scopes": ["mcp:{user}", "mcp"]})
+
+    assert "{tenant}, {project}, {name}" in told(loaded)["$.servers[0].scopes[0]"]
+
+
+def test_an_issuer_without_the_libraries_says_how_to_get_them(places, monkeypatch):
+    monkeypatch.setattr("autobot_mcp_bridge.config.callers.LIBRARIES", ("no_such_module",))
+    write_text(places.host_toml, OAUTH)
+
+    assert "autobot-mcp-bridge[oauth]" in told(load(places))["$.oauth.issuer"]

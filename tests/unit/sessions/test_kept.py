@@ -3,7 +3,7 @@
 import pytest
 
 from autobot_mcp_bridge.model.host import HostLimits
-from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.policy.principals import Grant, Principal
 from autobot_mcp_bridge.sessions.kept import KeptSessions
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
@@ -154,3 +154,32 @@ def test_a_task_is_still_its_own_callers():
     memory = Held()
     memory.put("task", "files", "t1", PRINCIPAL.digest)
     TaskOwners(memory, "files").check(PRINCIPAL, {"taskId": "t1"})
+
+
+def holder(expires):
+    grant = Grant("s" * 64, frozenset({"https://a/mcp"}), frozenset({"one"}), expires, "k" * 64)
+    return Principal(grant.subject, "files", expires, grant)
+
+
+def test_a_session_knows_what_the_longest_access_token_of_its_caller_says():
+    memory = Held()
+    first = table(memory)
+    session = first.open(holder(100.0), "2025-11-25", dropped)
+    assert first.find(session.id, holder(200.0)) is session
+    assert first.find(session.id, holder(150.0)) is session
+    assert session.principal == holder(200.0)
+
+    (kept,) = table(memory).kept.read()
+    assert kept.grant == holder(200.0).grant
+
+
+def test_a_grant_of_another_form_is_none():
+    for memo in (None, [], [1, 2, 3, 4], [["a"], ["b"], "1", "k"], {"expires": 1}):
+        assert Grant.recall("s", memo) is None
+
+
+def test_a_session_of_a_static_token_has_no_grant():
+    memory = Held()
+    table(memory).open(PRINCIPAL, "2025-11-25", dropped)
+    (kept,) = table(memory).kept.read()
+    assert kept.grant is None

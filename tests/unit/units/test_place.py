@@ -141,7 +141,8 @@ def test_a_package_that_has_lost_a_file_is_not_packed(tmp_path):
 def test_what_is_installed_where_there_is_a_wheel_is_an_extra_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    assert set(program.OPTIONAL) <= set(project["optional-dependencies"]["speed"])
+    extras = project["optional-dependencies"]
+    assert set(program.OPTIONAL) <= {*extras["speed"], *extras["oauth"]}
 
 
 def test_the_installation_needs_the_standard_library_only():

@@ -1,0 +1,59 @@
+"""Install the issuer of package.json under the cache directory, exactly as locked.
+
+    python tests/issuer/setup.py          install what is missing, print the folder
+    python tests/issuer/setup.py --lock   also renew package-lock.json
+
+As with the real clients, the folder's name carries the lock's digest. It runs on the node of PATH.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from clients.setup import CannotInstallError, cache_dir, run_npm  # noqa: E402 - after the path
+
+FILES = ("package.json", "package-lock.json", "provider.mjs")
+DONE = ".installed"
+
+
+def home() -> Path:
+    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in FILES)).hexdigest()
+    return cache_dir() / f"issuer-{digest[:12]}"
+
+
+def install() -> Path:
+    """Install the issuer unless it is there; return its folder.
+
+    Raises:
+        CannotInstallError: npm is missing, or it failed.
+    """
+    target = home()
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / ".lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / DONE).exists():
+            for name in FILES:
+                shutil.copy(HERE / name, target)
+            run_npm(target, "ci")
+            (target / DONE).touch()
+    return target
+
+
+def main() -> int:
+    try:
+        if "--lock" in sys.argv[1:]:
+            run_npm(HERE, "install", "--package-lock-only", "--omit-lockfile-registry-resolved")
+        print(install())
+    except CannotInstallError as error:
+        print(f"the issuer cannot be installed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
