@@ -115,12 +115,8 @@ class Instance:
         self.check_startable()
         if len(self._waiters) >= self.max_calls:
             raise CallError(Cause.QUEUE_FULL, "too many calls wait for the start", retry_after=1)
-        waiter = self._waiters.add()
         self._attention.set()
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
+        await self._waiters.wait()
 
     def check_startable(self) -> None:
         """Raise CallError if a call would be refused without any contact with the server."""

@@ -22,8 +22,17 @@ class Waiters:
         self._waiting.add(waiter)
         return waiter
 
-    def discard(self, waiter: asyncio.Future[None]) -> None:
-        self._waiting.discard(waiter)
+    async def wait(self) -> None:
+        """Wait with the others.
+
+        Raises:
+            CallError: as `fail` says.
+        """
+        waiter = self.add()
+        try:
+            await waiter
+        finally:
+            self._waiting.discard(waiter)
 
     def wake(self) -> None:
         for waiter in self._take():
