@@ -174,7 +174,6 @@ def test_the_same_server_twice_is_an_error_that_names_both_places(places):
 @pytest.mark.parametrize(
     ("settings", "path"),
     [
-        ({"sessions": "isolated"}, "sessions"),
         ({"url": "https://example.net/mcp"}, "url"),
         ({"headers": {"A": "b"}}, "headers"),
         ({"warm_pool": 1}, "warm_pool"),
@@ -185,6 +184,19 @@ def test_what_is_not_built_yet_is_refused_and_not_ignored(places, settings, path
     allowed = told(loaded_from(places, {**SMALL, **settings}))
 
     assert allowed[f"$.servers[0].{path}"].startswith("not built yet")
+
+
+def test_isolated_sessions_are_taken_without_units_and_refused_with_them(places):
+    write_servers(places, {**SMALL, "sessions": "isolated"})
+
+    assert not load(places, units=False).problems
+    assert "allowed is 'shared'" in told(load(places, units=True))["$.servers[0].sessions"]
+
+
+def test_a_warm_server_with_isolated_sessions_is_refused(places):
+    allowed = told(loaded_from(places, {**SMALL, "sessions": "isolated", "warm": True}))
+
+    assert "no process before a client comes" in allowed["$.servers[0].warm"]
 
 
 @pytest.mark.parametrize(

@@ -21,5 +21,7 @@ def unkept(spec: ServerSpec) -> list[str]:
         said.append("groups is not kept: it runs without supplementary groups")
     if spec.run_as is not None and os.geteuid() != 0:
         said.append("run_as is not kept: it runs as the user that the proxy runs as")
+    if spec.sessions == "isolated":
+        said.append("sessions isolated: its processes have directories of their own, and one user")
     said.append("limits.memory is best effort: looked at twice a second, then SIGKILL")
     return said
