@@ -393,14 +393,14 @@ class SharedServer:
         """The parameters that clients mirror into headers, by tool; asked for once (E5)."""
         catalog = self._catalog
         if catalog.mirrored is None:
-            found: dict[str, tuple[Mirrored, ...]] = {}
+            found, changes = dict[str, tuple[Mirrored, ...]](), catalog.changes
             params: dict[str, Any] = {}
             for _ in range(MAX_PAGES):
                 request = own_request(self.era, "tools/list", params)
                 try:
                     body = (await channel.request(request, OWN_CALL).result()).parsed()
                 except CallError:
-                    return found  # to be asked again by the next call
+                    break  # no client can know of any either
                 result = body.get("result")
                 if not isinstance(result, dict):
                     break
@@ -409,7 +409,9 @@ class SharedServer:
                 if not isinstance(cursor, str):
                     break
                 params = {"cursor": cursor}
-            catalog.mirrored = found
+            if changes == catalog.changes:
+                catalog.mirrored = found
+            return found
         return catalog.mirrored
 
     # ---- a process ----
