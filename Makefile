@@ -79,7 +79,7 @@ show-units: setup  ## the same of servers as units, on systemd 252 and 257 (root
 show-rollout: setup ansible dist  ## the same of the rollout by Ansible, on Debian 12 and 13 (root)
 	@exec $(VENV)/python tests/show_rollout.py $(ARGS)
 
-trace: setup  ## show each requirement with its tests and their results
+trace: setup ansible  ## show each requirement with its tests and their results
 	@exec $(VENV)/python tests/trace.py $(ARGS)
 
 install-hooks: setup  ## let git run the linters before each commit
