@@ -31,6 +31,8 @@ TIMEOUTS = {
     "chaos": 1800.0,
     "deb": 3600.0,
     "molecule": 3600.0,
+    "package": 3600.0,
+    "real": 2400.0,
     "restart": 2400.0,
     "rotate": 2400.0,
     "site": 3600.0,
