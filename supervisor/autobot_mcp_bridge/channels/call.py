@@ -73,9 +73,10 @@ class Call:
             CallError: there is none.
         """
         while not self.done:
-            await self.wake
-            if not self.done:
+            # Used up by a keep-alive, or by an earlier wait that was cancelled and took it along.
+            if self.wake.done():
                 self.wake = asyncio.get_running_loop().create_future()
+            await self.wake
         if self.error is not None:
             raise self.error
         assert self.answer is not None  # noqa: S101 - done means one of the two

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.channels.ends import broken, crashed, death_of, too_late
+from autobot_mcp_bridge.channels.ends import broken, crashed, death_of, resting, too_late
 from autobot_mcp_bridge.channels.greeting import RefusedError, WrongEraError, unless_ended
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.waiters import Waiters
@@ -78,6 +78,7 @@ class Instance:
         self._attention = asyncio.Event()
         self._stopped = False
         self._retired = False
+        self._probes = False  # its start is the breaker's one trial
         self._restart_by: float | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -246,6 +247,8 @@ class Instance:
             try:
                 await self._live()
             finally:
+                if self._probes:
+                    self.breaker.left(self._loop.time())
                 self._hooks.over()
             if self.spec.warm and self.last_death is not None and not self.last_death.asked:
                 await self._pause(WARM_PAUSE)
@@ -263,9 +266,8 @@ class Instance:
         await self._hold(adopted.process, adopted)
 
     def _wanted(self) -> bool:
-        if self._stopped or not self.spec.enabled:
-            return False
-        return bool(len(self._waiters) or (self.spec.warm and not self._is_broken()))
+        wanted = len(self._waiters) or (self.spec.warm and not self._is_broken())
+        return bool(wanted) and self.spec.enabled and not self._stopped
 
     def _is_broken(self) -> bool:
         return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
@@ -276,14 +278,7 @@ class Instance:
             self.check_startable()
         except CallError as error:
             self._waiters.fail(error)
-        if not self.spec.enabled:
-            self.state = State.DISABLED
-        elif self._stopped:
-            self.state = State.STOPPED
-        elif self.breaker.state is BreakerState.OPEN:
-            self.state = State.BROKEN
-        else:
-            self.state = State.SLEEPING
+        self.state = resting(self.spec, self.breaker, stopped=self._stopped)
 
     async def _pause(self, seconds: float) -> None:
         self._attention.clear()
@@ -301,7 +296,9 @@ class Instance:
         except CallError as error:
             await self._refused(error)
             return
-        if not self.breaker.may_start(self._loop.time()):
+        allowed = self.breaker.may_start(self._loop.time())
+        self._probes = allowed and self.breaker.state is BreakerState.HALF_OPEN
+        if not allowed:
             self._waiters.fail(broken(self.breaker, self.last_death, self._loop.time()))
             return
         self._restart_by = None
@@ -406,11 +403,12 @@ class Instance:
             async with asyncio.timeout(left):
                 hello = await unless_ended(channel, self._hooks.greet(channel, self.era, left))
         except TimeoutError:
-            if self.era is None:
-                self.era = Era.HANDSHAKE  # so that the next start does not begin with a question
+            # The next start does not begin with the question, which may have silenced it; or does.
+            self.era = Era.HANDSHAKE if self.era is None else None
             return too_late(channel, self.spec.timeouts.start)
         except CallError as error:
             if channel.usable:
+                self.era = None  # what was known of it counts no more
                 return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
             hello = None
         if hello is None:
@@ -418,7 +416,8 @@ class Instance:
             if self.era is None and not death.asked:
                 raise WrongEraError(Era.HANDSHAKE)  # the question alone may have ended it
             return death
-        self.hello, self.era = hello, era_of(hello)
+        # One that is to be replaced tells nothing about the next.
+        self.hello, self.era = hello, None if self._restart_by else era_of(hello)
         self._hooks.changed()
         channel.process.greeted(hello)
         try:
