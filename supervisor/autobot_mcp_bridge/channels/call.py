@@ -73,9 +73,9 @@ class Call:
             CallError: there is none.
         """
         while not self.done:
-            await self.wake
-            if not self.done:
+            if self.wake.done():  # rung for something else, or cancelled with who waited before
                 self.wake = asyncio.get_running_loop().create_future()
+            await self.wake
         if self.error is not None:
             raise self.error
         assert self.answer is not None  # noqa: S101 - done means one of the two
