@@ -5,7 +5,7 @@ import json
 import pytest
 
 from support.bridge import Bridge
-from support.client import LATEST, META, MODERN, Modern, answer_to, text_of
+from support.client import LATEST, META, MODERN, Modern, answer_to, code_of, text_of
 from support.fakes import echo, entry
 
 IDLE = {"timeouts": {"idle": "300ms", "stop": "2s"}}
@@ -21,6 +21,29 @@ def server(name, era, *words, **settings):
 
 def subscription(message):
     return message["params"]["_meta"][META + "subscriptionId"]
+
+
+@pytest.mark.requirement("G1")
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_server_that_fails_the_question_for_its_era_serves_clients_of_both(mode):
+    fails = ("unknown", "invalid", "silent", "exits")
+    servers = [server(how, "legacy", "--discover", how, sessions=mode) for how in fails]
+    async with Bridge(servers) as bridge:
+        for how in fails:
+            async with bridge.modern(how) as client:
+                assert await client.text("gw_echo", value=how) == f'"{how}"'
+            async with bridge.session(how) as session:
+                assert await session.text("gw_echo", value=how) == f'"{how}"'
+            assert await bridge.metric("mcp_bridge_crashes_total", server=how) == 0
+
+
+@pytest.mark.requirement("G1")
+async def test_a_server_that_hangs_at_the_question_is_not_asked_again():
+    slow = {"timeouts": {"start": "6s"}}
+    async with Bridge([server("hangs", "legacy", "--discover", "hangs", **slow)]) as bridge:
+        async with bridge.modern("hangs") as client:
+            assert code_of(await client.call("gw_pid")) == "start_failed"
+            assert await client.text("gw_echo", value="x") == '"x"'
 
 
 @pytest.mark.requirement("G2")
