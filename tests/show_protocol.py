@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Iterator
 
-from conformance import bars
 from show_main import trace
 from showing import ROOT, CannotRunError, Check, Line, Runner, Verdict, show, tests
 
@@ -44,16 +43,6 @@ def of(path: str, what: str, *selection: str) -> Check:
     return run
 
 
-def elicitation(runner: Runner) -> Iterator[Line]:
-    """The clients' answers where they arrive already, and a line for each case that is missing."""
-    check = tests("real clients answer elicitations", "tests/clients/test_elicitation.py")
-    if bars.ELICITS_NOW:
-        yield from check(runner)
-    for mode, revision in sorted(bars.ELICITS_AT_GOAL - bars.ELICITS_NOW):
-        what = f"real clients answer elicitations, {mode}"
-        yield Line(what, "not yet", f"at {revision}", Verdict.FAIL)
-
-
 CHECKS: dict[str, Check] = {
     "conformance": conformance,
     "conformance-units": tests(
@@ -64,11 +53,13 @@ CHECKS: dict[str, Check] = {
         short_of_the_goal=0,
         wrong_beyond_the_goal=0,
     ),
-    "clients": tests("real clients list and call", "-m", "clients", "tests/clients"),
+    "clients": tests("real clients list and call", "tests/clients/test_clients.py"),
     "clients-units": tests(
         "real clients, servers as units", "-m", "lab", "tests/systemd/test_clients.py"
     ),
-    "clients-elicit": elicitation,
+    "clients-elicit": tests(
+        "real clients answer elicitations", "tests/clients/test_elicitation.py"
+    ),
     "soak": of("tests/soak", "100 clients, 5 minutes, kills", "-m", "soak"),
     "large": of("tests/live/test_large.py", "20 MiB both ways, 100,000 unread notifications"),
     "oauth": of("tests/live/test_oauth.py", "OAuth: wrong, expired, rotated, issuer down"),

@@ -60,12 +60,16 @@ class Probe:
     Attributes:
         right: whether what was seen is right; None where the specification leaves it open.
         era: what the server behind the endpoint must speak.
+        sessions: the only mode that it concerns; empty: both.
+        shows: the requirements that it shows.
     """
 
     ident: str
     title: str
     right: Right | None
     era: str
+    sessions: str
+    shows: tuple[str, ...]
     run: Callable[[Peer], Awaitable[str]]
 
 
@@ -88,14 +92,29 @@ PROBES: dict[str, Probe] = {}
 
 
 def probe(
-    ident: str, title: str, right: str | Right | None = None, *, era: str = "both"
+    ident: str,
+    title: str,
+    right: str | Right | None = None,
+    *,
+    era: str = "both",
+    sessions: str = "",
+    shows: str = "",
 ) -> Callable[[Callable[[Peer], Awaitable[str]]], Callable[[Peer], Awaitable[str]]]:
-    """Make a probe of a coroutine function; `right` may be the one observation that is right."""
+    """Make a probe of a coroutine function.
+
+    Args:
+        ident: its name: L for the handshake era, M for the modern one, S for the server's.
+        title: what it looks at, and what the specification says of that.
+        right: what is right, or the one observation that is; None where that is open.
+        era: what the server must speak.
+        sessions: the only mode that it concerns.
+        shows: ids of tests/requirements.py, with spaces between them.
+    """
 
     def register(function: Callable[[Peer], Awaitable[str]]) -> Callable[[Peer], Awaitable[str]]:
         judge = right.__eq__ if isinstance(right, str) else right
         assert ident not in PROBES, ident
-        PROBES[ident] = Probe(ident, title, judge, era, function)
+        PROBES[ident] = Probe(ident, title, judge, era, sessions, tuple(shows.split()), function)
         return function
 
     return register

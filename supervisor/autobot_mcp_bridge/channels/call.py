@@ -73,8 +73,7 @@ class Call:
             CallError: there is none.
         """
         while not self.done:
-            # Used up by a keep-alive, or by an earlier wait that was cancelled and took it along.
-            if self.wake.done():
+            if self.wake.done():  # rung for something else, or cancelled with who waited before
                 self.wake = asyncio.get_running_loop().create_future()
             await self.wake
         if self.error is not None:

@@ -40,6 +40,7 @@ class Catalog:
         self._instance = instance
         self._first: Answer | None = None  # the first page, as the server gave it
         self._era: Era | None = None  # of the process that gave it
+        self._whose: str | None = None  # the token that alone may have it; None: any
         self._stale = False  # it is of a definition that no longer stands
         # Of the list that sessions may know, also from a proxy before; "" when they know none.
         self.digest = str(memory.items(_TOOLS, instance).get("", ""))
@@ -62,16 +63,19 @@ class Catalog:
         self._unknown()
         self._memory.drop(_TOOLS, self._instance, "")
 
-    def cached(self, params: dict[str, Any]) -> tuple[Answer, Era] | None:
-        """The list that is known, filtered, and the era whose words it has."""
+    def cached(self, params: dict[str, Any], whose: str) -> tuple[Answer, Era] | None:
+        """The list that is known, filtered, and the era whose words it has; `whose` token asks."""
         if self._first is None or self._era is None or self._stale or params.get("cursor"):
+            return None
+        if self._whose not in (None, whose):
             return None
         return self.filtered(self._first), self._era
 
-    def learn(self, answer: Answer, era: Era) -> None:
-        """Keep the first page."""
+    def learn(self, answer: Answer, era: Era, whose: str | None = None) -> None:
+        """Keep the first page; a private one for the token that has asked (E20), if one has."""
         old, self._first = self._first, answer
         self._stale, self._era = False, era
+        self._whose = whose if whose is not None and _is_private(answer) else None
         if old is None or old.encode(b"0") != answer.encode(b"0"):
             self.digest = digest_of(answer)
             self._memory.put(_TOOLS, self._instance, "", self.digest)
@@ -83,6 +87,13 @@ class Catalog:
             return answer
         message = answer.parsed()
         return jsonrpc.rebuilt({**message, "result": self.rule.listed(message["result"])})
+
+
+def _is_private(answer: Answer) -> bool:
+    """Whether only its caller may have it (26 server/utilities/caching)."""
+    if b'"cacheScope"' not in answer.line:
+        return False
+    return bool(answer.parsed()["result"].get("cacheScope", "public") != "public")
 
 
 def digest_of(answer: Answer) -> str:

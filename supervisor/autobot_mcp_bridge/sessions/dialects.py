@@ -69,10 +69,15 @@ def dress(message: dict[str, Any], session: Session) -> str:
     return level
 
 
-def discovered(hello: dict[str, Any]) -> dict[str, Any]:
-    """The server/discover result for a client, of whichever era the server is."""
+def discovered(hello: dict[str, Any], *, shared: bool) -> dict[str, Any]:
+    """The server/discover result for a client, of whichever era the server is.
+
+    A shared server of the modern era serves handshake clients by translation; an isolated one does
+    so only if it speaks their versions itself, and no other is named then (G6).
+    """
     if era_of(hello) is Era.MODERN:
-        return {**hello, "supportedVersions": list(SUPPORTED)}
+        spoken = SUPPORTED if shared else hello["supportedVersions"]
+        return {**hello, "supportedVersions": [each for each in SUPPORTED if each in spoken]}
     # Tasks of the handshake era are an extension in the other, with another form.
     kept = {name: value for name, value in hello["capabilities"].items() if name != "tasks"}
     result: dict[str, Any] = {

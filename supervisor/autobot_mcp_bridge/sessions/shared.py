@@ -150,7 +150,10 @@ class SharedServer:
         if client_id in session.calls or client_id in session.waiting:
             raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
         params = params_of(message)
-        if method == "tools/list" and (known := self._known_tools(params)) is not None:
+        if (
+            method == "tools/list"
+            and (known := self._known_tools(params, session.principal)) is not None
+        ):
             return known[0].encode(client_id)
         finish = self._finish(session.principal, method, params)
         channel = await self._ready(session, client_id)
@@ -205,8 +208,9 @@ class SharedServer:
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
         params = params_of(message)
         if method == "server/discover":
-            return jsonrpc.result_body(client_id, discovered(await self.hello()))
-        if method == "tools/list" and (known := self._known_tools(params)) is not None:
+            hello = await self.hello()
+            return jsonrpc.result_body(client_id, discovered(hello, shared=self.held is None))
+        if method == "tools/list" and (known := self._known_tools(params, principal)) is not None:
             return self._encode(method, known[1])(known[0], client_id)[1]
         finish = self._finish(principal, method, params)
         if self.held is not None and self.held.is_ours(params):
@@ -292,7 +296,7 @@ class SharedServer:
             CallError: the request is denied.
         """
         if method == "tools/list":
-            return self._finish_tools(params)
+            return self._finish_tools(params, principal)
         if method == "tools/call":
             name = params.get("name")
             if not self._catalog.rule.allows(name):
@@ -369,22 +373,24 @@ class SharedServer:
 
     # ---- lists ----
 
-    def _known_tools(self, params: dict[str, Any]) -> tuple[Answer, Era] | None:
+    def _known_tools(
+        self, params: dict[str, Any], principal: Principal
+    ) -> tuple[Answer, Era] | None:
         """The list of a server that sleeps, so that asking does not wake it (A15)."""
-        known = self._catalog.cached(params)
+        known = self._catalog.cached(params, principal.digest)
         if known is None or self.instance.channel is not None:
             return None
         self.instance.check_startable()
         return known
 
-    def _finish_tools(self, params: dict[str, Any]) -> Finish:
+    def _finish_tools(self, params: dict[str, Any], principal: Principal) -> Finish:
         first_page = not params.get("cursor")
 
         def finish(answer: Answer) -> Answer:
             if answer.is_error:
                 return answer
             if first_page:
-                self._catalog.learn(answer, self.era)
+                self._catalog.learn(answer, self.era, principal.digest)
             return self._catalog.filtered(answer)
 
         return finish

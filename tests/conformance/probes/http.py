@@ -8,7 +8,7 @@ def ping(ident=2):
     return {"jsonrpc": "2.0", "id": ident, "method": "ping"}
 
 
-@probe("L06", "an unsupported MCP-Protocol-Version header: 400", starts("400"))
+@probe("L06", "an unsupported MCP-Protocol-Version header: 400", starts("400"), shows="B9")
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send(ping(), headers={"MCP-Protocol-Version": "1999-01-01"}))
@@ -26,19 +26,19 @@ async def _(peer):
         return short(await session.send(ping(), headers={"Accept": "*/*"}))
 
 
-@probe("L10", "POST with Content-Type: text/plain: 415 or 400", starts("415", "400"))
+@probe("L10", "POST with Content-Type: text/plain: 415 or 400", starts("415", "400"), shows="A7")
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send(ping(), headers={"Content-Type": "text/plain"}))
 
 
-@probe("L11", "malformed JSON: 400 with -32700", "400 json -32700")
+@probe("L11", "malformed JSON: 400 with -32700", "400 json -32700", shows="A10")
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send(body=b"{not json"))
 
 
-@probe("L12", "a batch in a session of 2025-11-25: refused", starts("400"))
+@probe("L12", "a batch in a session of 2025-11-25: refused", starts("400"), shows="A11")
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send([ping(7), ping(8)]))
@@ -51,34 +51,38 @@ async def _(peer):
             return f"{stream.status} {kind(stream)}"
 
 
-@probe("L15", "GET without text/event-stream in Accept: 406 or 405", starts("406", "405"))
+@probe(
+    "L15", "GET without text/event-stream in Accept: 406 or 405", starts("406", "405"), shows="A9"
+)
 async def _(peer):
     async with peer.session() as session:
         accept = {"Accept": "application/json"}
         return short(await session.send(method="GET", headers=accept))
 
 
-@probe("L19", "PUT: 405", starts("405"))
+@probe("L19", "PUT: 405", starts("405"), shows="A2")
 async def _(peer):
     async with peer.stranger() as client:
         return short(await client.send(ping(), method="PUT"))
 
 
-@probe("L20", "a foreign Origin: 403", starts("403"))
+@probe("L20", "a foreign Origin: 403", starts("403"), shows="A3")
 async def _(peer):
     async with peer.stranger() as client:
         foreign = {"Origin": "http://evil.example.com"}
         return short(await client.send(client.initialize_of(1), headers=foreign))
 
 
-@probe("L21", "a foreign Host: 4xx", starts("4"))
+@probe("L21", "a foreign Host: 4xx", starts("4"), shows="A4")
 async def _(peer):
     async with peer.stranger() as client:
         foreign = {"Host": "evil.example.com"}
         return short(await client.send(client.initialize_of(1), headers=foreign))
 
 
-@probe("L22", "a JSON-RPC response that nobody asked for: 202 or 4xx", starts("202", "4"))
+@probe(
+    "L22", "a JSON-RPC response that nobody asked for: 202 or 4xx", starts("202", "4"), shows="D3"
+)
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send({"jsonrpc": "2.0", "id": 991, "result": {}}))
@@ -97,14 +101,19 @@ async def _(peer):
         return short(await session.send(message))
 
 
-@probe("L04", "a request without a session id: 400 where sessions are used", starts("400", "200"))
+@probe(
+    "L04",
+    "a request without a session id: 400 where sessions are used",
+    starts("400", "200"),
+    shows="B3",
+)
 async def _(peer):
     async with peer.session() as session:
         response = await session.send(ping(), headers={"Mcp-Session-Id": None})
         return short(response)
 
 
-@probe("L05", "an unknown session id: 404", starts("404"))
+@probe("L05", "an unknown session id: 404", starts("404"), shows="B4")
 async def _(peer):
     async with peer.stranger() as client:
         headers = {"MCP-Protocol-Version": LATEST, "Mcp-Session-Id": "00000000-none"}

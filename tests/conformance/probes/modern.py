@@ -30,40 +30,40 @@ def discovered(seen):
     return seen.startswith("200") and MODERN in seen
 
 
-@probe("M01", "server/discover: a result that names 2026-07-28", discovered)
+@probe("M01", "server/discover: a result that names 2026-07-28", discovered, shows="E2")
 async def _(peer):
     response = await discover(peer)
     result = answer(response, 1).get("result") or {}
     return f"{short(response)} supported={','.join(result.get('supportedVersions', []))}"
 
 
-@probe("M02", "no Mcp-Method header: 400 -32020", MISMATCH)
+@probe("M02", "no Mcp-Method header: 400 -32020", MISMATCH, shows="E3")
 async def _(peer):
     return short(await discover(peer, {"Mcp-Method": None}))
 
 
-@probe("M03", "another Mcp-Method: 400 -32020", MISMATCH)
+@probe("M03", "another Mcp-Method: 400 -32020", MISMATCH, shows="E3")
 async def _(peer):
     return short(await discover(peer, {"Mcp-Method": "tools/list"}))
 
 
-@probe("M04", "another Mcp-Name on tools/call: 400 -32020", MISMATCH)
+@probe("M04", "another Mcp-Name on tools/call: 400 -32020", MISMATCH, shows="E4")
 async def _(peer):
     return short(await called(peer, "test_simple_text", headers={"Mcp-Name": "other"}))
 
 
-@probe("M05", "no Mcp-Name on tools/call: 400 -32020", MISMATCH)
+@probe("M05", "no Mcp-Name on tools/call: 400 -32020", MISMATCH, shows="E4")
 async def _(peer):
     return short(await called(peer, "test_simple_text", headers={"Mcp-Name": None}))
 
 
-@probe("M06", "Mcp-Name in its base64 form: accepted", starts("200"))
+@probe("M06", "Mcp-Name in its base64 form: accepted", starts("200"), shows="E4")
 async def _(peer):
     value = f"=?base64?{base64.b64encode(b'test_simple_text').decode()}?="
     return short(await called(peer, "test_simple_text", headers={"Mcp-Name": value}))
 
 
-@probe("M07", "the header's version differs from that of _meta: 400 -32020", MISMATCH)
+@probe("M07", "the header's version differs from that of _meta: 400 -32020", MISMATCH, shows="E6")
 async def _(peer):
     return short(await discover(peer, {"MCP-Protocol-Version": MODERN}, version=LATEST))
 
@@ -72,6 +72,7 @@ async def _(peer):
     "M08",
     "an unknown version in both: 400 -32022 that names the supported ones",
     starts("400 json -32022 supported=2"),
+    shows="E6",
 )
 async def _(peer):
     response = await discover(peer, version="2099-01-01")
@@ -79,7 +80,7 @@ async def _(peer):
     return f"{short(response)} supported={','.join(data.get('supported', []))}"
 
 
-@probe("M09", "_meta without clientCapabilities: 400 -32602", "400 json -32602")
+@probe("M09", "_meta without clientCapabilities: 400 -32602", "400 json -32602", shows="E7")
 async def _(peer):
     async with peer.modern() as client:
         message = client.prepare(client.request_of("server/discover", {}, 1))
@@ -88,30 +89,37 @@ async def _(peer):
         return short(await client.send(headers=headers, body=dumps(message)))
 
 
-@probe("M10", "an unknown method: 404 -32601", UNKNOWN)
+@probe("M10", "an unknown method: 404 -32601", UNKNOWN, shows="E8")
 async def _(peer):
     return short(await asked(peer, "no/such"))
 
 
-@probe("M11", "GET at 2026-07-28: 405", starts("405"))
+@probe("M11", "GET at 2026-07-28: 405", starts("405"), shows="E10")
 async def _(peer):
     async with peer.modern() as client:
         return short(await client.send(method="GET", headers={"Accept": "text/event-stream"}))
 
 
-@probe("M12", "DELETE at 2026-07-28: 405", starts("405"))
+@probe("M12", "DELETE at 2026-07-28: 405", starts("405"), shows="E10")
 async def _(peer):
     async with peer.modern() as client:
         return short(await client.send(method="DELETE"))
 
 
-@probe("M13", "a stray Mcp-Session-Id: ignored, and none is made", "200 json minted=False")
+@probe(
+    "M13", "a stray Mcp-Session-Id: ignored, and none is made", "200 json minted=False", shows="E11"
+)
 async def _(peer):
     response = await discover(peer, {"Mcp-Session-Id": "stray"})
     return f"{short(response)} minted={response.header('Mcp-Session-Id') is not None}"
 
 
-@probe("M14", "methods that are gone (ping, logging/setLevel): 404", f"{UNKNOWN} / {UNKNOWN}")
+@probe(
+    "M14",
+    "methods that are gone (ping, logging/setLevel): 404",
+    f"{UNKNOWN} / {UNKNOWN}",
+    shows="E8",
+)
 async def _(peer):
     level = await asked(peer, "logging/setLevel", {"level": "info"})
     return f"{short(await asked(peer, 'ping'))} / {short(level)}"
@@ -121,6 +129,7 @@ async def _(peer):
     "M19",
     "the state of a call with input_required survives its retry",
     "input_required then complete",
+    shows="E19",
 )
 async def _(peer):
     async with peer.modern() as client:
@@ -136,7 +145,9 @@ async def _(peer):
         return f"{kinds[0]} then {kinds[1]}"
 
 
-@probe("M20", "a call that needs an undeclared capability: 400 -32021", "400 json -32021")
+@probe(
+    "M20", "a call that needs an undeclared capability: 400 -32021", "400 json -32021", shows="E9"
+)
 async def _(peer):
     return short(await called(peer, "test_missing_capability"))
 
@@ -148,23 +159,25 @@ async def _(peer):
     return f"{result.get('resultType')} {isinstance(result.get('ttlMs'), int)} {scoped}"
 
 
-@probe("M22", "a foreign Origin: 403", starts("403"))
+@probe("M22", "a foreign Origin: 403", starts("403"), shows="A3")
 async def _(peer):
     return short(await discover(peer, {"Origin": "http://evil.example.com"}))
 
 
-@probe("M23", "a JSON-RPC response as body: 4xx", starts("4"))
+@probe("M23", "a JSON-RPC response as body: 4xx", starts("4"), shows="E12")
 async def _(peer):
     async with peer.modern() as client:
         return short(await client.send({"jsonrpc": "2.0", "id": 1, "result": {}}))
 
 
-@probe("M25", "a modern _meta without the MCP-Protocol-Version header: 400", starts("400"))
+@probe(
+    "M25", "a modern _meta without the MCP-Protocol-Version header: 400", starts("400"), shows="E1"
+)
 async def _(peer):
     return short(await discover(peer, {"MCP-Protocol-Version": None}))
 
 
-@probe("M26", "initialize sent the modern way: 404 -32601", UNKNOWN)
+@probe("M26", "initialize sent the modern way: 404 -32601", UNKNOWN, shows="E8")
 async def _(peer):
     info = {"name": "probe", "version": "1"}
     params = {"protocolVersion": MODERN, "capabilities": {}, "clientInfo": info}
@@ -175,6 +188,7 @@ async def _(peer):
     "M27",
     "Mcp-Param-* that differs from its argument, or is missing: 400 -32020",
     f"200 / {MISMATCH} / {MISMATCH}",
+    shows="E5",
 )
 async def _(peer):
     region = {"region": "eu"}
@@ -194,9 +208,24 @@ def names_versions(seen):
     "a modern-only server: initialize gets an error that names its versions",
     names_versions,
     era="modern",
+    sessions="isolated",
+    shows="G4",
 )
 async def _(peer):
     async with peer.stranger() as client:
         response = await client.send(client.initialize_of(1))
         error = answer(response, 1).get("error")
         return f"error {error}" if error else f"{short(response)} {code(response)}"
+
+
+@probe(
+    "S02",
+    "a modern-only server that is shared: initialize is answered by translation",
+    f"v={LATEST} tools=True",
+    era="modern",
+    sessions="shared",
+    shows="G4",
+)
+async def _(peer):
+    async with peer.session() as session:
+        return f"v={session.version} tools={bool(await session.tools())}"

@@ -25,6 +25,7 @@ ELICITATION = "elicitation/create"
     "L27",
     "equal request ids and progress tokens in two sessions: nothing crosses",
     "own=3/3 all=3/3 answers=2",
+    shows="A16 D1",
 )
 async def _(peer):
     async with peer.session() as one, peer.session() as other:
@@ -47,6 +48,7 @@ def tokens(response):
     "L28",
     "elicitation reaches only the session whose call asked, and its answer gets back",
     "asker=1 other=0 done=True",
+    shows="D3",
 )
 async def _(peer):
     async with peer.session() as asker, peer.session() as other:
@@ -79,7 +81,7 @@ async def events(stream):
         yield event
 
 
-@probe("L30", "notifications/cancelled reaches the server", "202 empty cancelled=True")
+@probe("L30", "notifications/cancelled reaches the server", "202 empty cancelled=True", shows="D2")
 async def _(peer):
     async with peer.session() as session:
         message = session.call_of("gw_sleep", {"seconds": 60, "tag": "L30"}, 60)
@@ -94,7 +96,12 @@ async def _(peer):
         return f"{short(cancelled)} cancelled={seen}"
 
 
-@probe("L31", "a slow call holds up no other of the same session", "meanwhile=True slow=slept")
+@probe(
+    "L31",
+    "a slow call holds up no other of the same session",
+    "meanwhile=True slow=slept",
+    shows="D5",
+)
 async def _(peer):
     async with peer.session() as session:
         message = session.call_of("gw_sleep", {"seconds": 1, "tag": "L31"}, 62)
@@ -112,7 +119,12 @@ async def asked_logs(peer, level):
         return count(response, "notifications/message")
 
 
-@probe("M18", "no log notifications unless the request asked for them", starts("unasked=0 "))
+@probe(
+    "M18",
+    "no log notifications unless the request asked for them",
+    starts("unasked=0 "),
+    shows="E18",
+)
 async def _(peer):
     return f"unasked={await asked_logs(peer, None)} asked={await asked_logs(peer, 'debug')}"
 
@@ -121,6 +133,7 @@ async def _(peer):
     "M31",
     "one request with a log level beside one without: logs only where asked",
     starts("silent=0 "),
+    shows="E18",
 )
 async def _(peer):
     asked, silent = await asyncio.gather(asked_logs(peer, "debug"), asked_logs(peer, None))
@@ -131,6 +144,7 @@ async def _(peer):
     "M17",
     "equal ids and progress tokens of two modern clients: each has its own",
     "one=3+1 other=3+1",
+    shows="D1 E17",
 )
 async def _(peer):
     async with peer.modern() as one, peer.modern() as other:
@@ -139,7 +153,12 @@ async def _(peer):
         return f"one={shown[0]} other={shown[1]}"
 
 
-@probe("M24", "modern and handshake clients at once on one URL", "modern=True handshake=True")
+@probe(
+    "M24",
+    "modern and handshake clients at once on one URL",
+    "modern=True handshake=True",
+    shows="E1",
+)
 async def _(peer):
     async with peer.session() as session, peer.modern() as modern:
         found = await asyncio.gather(modern.tools(), session.tools())

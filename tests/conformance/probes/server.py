@@ -7,7 +7,7 @@ from conformance.probing import WITHIN, answer, outcome, probe, said
 TEXT = "é漢\u2028\U0001f600\x00"
 
 
-@probe("L32", "a stray line on the server's stdout harms nothing", "noisy then ok")
+@probe("L32", "a stray line on the server's stdout harms nothing", "noisy then ok", shows="H2")
 async def _(peer):
     async with peer.session() as session:
         noisy = await session.text("gw_noise")
@@ -28,7 +28,12 @@ async def called(client, tool, ident):
     return outcome(await client.send(message, within=WITHIN), ident)
 
 
-@probe("L35", "unicode and a result of 1 MiB come through whole", "unicode=True size=1048576")
+@probe(
+    "L35",
+    "unicode and a result of 1 MiB come through whole",
+    "unicode=True size=1048576",
+    shows="A19",
+)
 async def _(peer):
     async with peer.session() as session:
         back = json.loads(await session.text("gw_echo", value=TEXT))
@@ -36,7 +41,7 @@ async def _(peer):
         return f"unicode={back == TEXT} size={len(big)}"
 
 
-@probe("M29", "do two modern requests share one process?")
+@probe("M29", "two modern requests of one client share a process", "shared=True", shows="E21")
 async def _(peer):
     async with peer.modern() as client:
         pids = []

@@ -9,7 +9,12 @@ from support.client import LATEST, dumps
 PROGRESS = {"name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": 5}}
 
 
-@probe("L01", "initialize: a result, and a session id of visible ASCII", f"v={LATEST} id=visible")
+@probe(
+    "L01",
+    "initialize: a result, and a session id of visible ASCII",
+    f"v={LATEST} id=visible",
+    shows="B1",
+)
 async def _(peer):
     async with peer.session() as session:
         ident = session.session
@@ -27,19 +32,23 @@ async def _(peer):
     return " ".join(found)
 
 
-@probe("L03", "notifications/initialized: 202 and no body", "202 empty")
+@probe("L03", "notifications/initialized: 202 and no body", "202 empty", shows="A14")
 async def _(peer):
     async with peer.session() as session:
         return short(await session.notify("notifications/initialized"))
 
 
-@probe("L07", "no MCP-Protocol-Version header on a live session: accepted", starts("200"))
+@probe(
+    "L07", "no MCP-Protocol-Version header on a live session: accepted", starts("200"), shows="B10"
+)
 async def _(peer):
     async with peer.session() as session:
         return short(await session.send(ping(), headers={"MCP-Protocol-Version": None}))
 
 
-@probe("L13", "a batch in a session of 2025-03-26: both answered", "2025-03-26 answers=2")
+@probe(
+    "L13", "a batch in a session of 2025-03-26: both answered", "2025-03-26 answers=2", shows="A12"
+)
 async def _(peer):
     async with peer.session(version="2025-03-26") as session:
         body = dumps([ping(7), ping(8)])
@@ -68,7 +77,9 @@ def ends_session(seen):
     return first.startswith("405") or (first.startswith("2") and then.startswith("404"))
 
 
-@probe("L18", "DELETE ends the session (2xx, or 405), then POST is 404", ends_session)
+@probe(
+    "L18", "DELETE ends the session (2xx, or 405), then POST is 404", ends_session, shows="B4 B6"
+)
 async def _(peer):
     async with peer.session() as session:
         deleted = await session.delete()

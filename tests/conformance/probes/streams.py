@@ -19,6 +19,7 @@ def subscription(message):
     "M15",
     "subscriptions/listen: acknowledged first, with the request's own id",
     "200 sse ack=True own-id=True",
+    shows="E15",
 )
 async def _(peer):
     async with peer.modern() as client:
@@ -34,6 +35,7 @@ async def _(peer):
     "M16",
     "two listeners with equal ids: each is told of each change once, with its own id",
     "tools,prompts / tools,prompts",
+    shows="E15",
 )
 async def _(peer):
     async with AsyncExitStack() as stack:
@@ -58,7 +60,7 @@ def change(message):
     return message["method"].split("/")[1]
 
 
-@probe("M28", "closing the response stream cancels the call", "cancelled=True")
+@probe("M28", "closing the response stream cancels the call", "cancelled=True", shows="E14")
 async def _(peer):
     async with peer.modern() as client, peer.modern() as other:
         message = client.call_of("gw_sleep", {"seconds": 60, "tag": "M28"}, 80)

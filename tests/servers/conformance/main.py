@@ -1,6 +1,7 @@
 """A stdio server with all that the public conformance suite asks for, in the eras it is told to.
 
     main.py [--era both|pinned|legacy|modern] [--discover unknown|invalid|silent|exits|hangs]
+            [--scope public|private]
 
     both     either era at any time on one process, as the specification allows
     pinned   the first request decides the era of the process, as the Python SDK does
@@ -8,7 +9,7 @@
     modern   2026-07-28 only: initialize is refused
 
 --discover tells how a server of the handshake takes `server/discover` before it is initialized: as
-an unknown method, as an invalid request, not at all, by exiting, or by never saying anything again.
+an unknown method, as an invalid request, not at all, by exiting, or by never saying anything again. --scope is the cacheScope of its modern results.
 """
 
 import argparse
@@ -33,8 +34,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--era", choices=ERAS, default="both")
     parser.add_argument("--discover", choices=DISCOVER, default="unknown")
+    parser.add_argument("--scope", default="public")
     options = parser.parse_args()
-    asyncio.run(serve(Server(options.era, options.discover)))
+    asyncio.run(serve(Server(options.era, options.discover, options.scope)))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ CACHED_FOR = 60_000  # milliseconds that the answer to server/discover may be ke
 
 
 class Server:
-    def __init__(self, era: str, discover: str) -> None:
-        self.era, self.discover = era, discover
+    def __init__(self, era: str, discover: str, scope: str) -> None:
+        self.era, self.discover, self.scope = era, discover, scope
         self.pinned: bool | None = None  # whether the process has turned out modern
         self.mute = False
         self.version: str | None = None  # of the handshake
@@ -152,7 +152,7 @@ class Server:
         result.setdefault("_meta", {})[META + "serverInfo"] = INFO
         if method in CACHED:
             kept = CACHED_FOR if method == "server/discover" else 0
-            result.update(ttlMs=kept, cacheScope="public")
+            result.update(ttlMs=kept, cacheScope=self.scope)
         return result
 
     def _too_early(self, method: str) -> RpcError:
