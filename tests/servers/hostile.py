@@ -185,6 +185,16 @@ def says(first: str, *others: str) -> None:
             answer(message)
 
 
+def chatty() -> None:
+    """Says something in the same breath as its initialize answer."""
+    message = next(stdio.messages())
+    result = stdio.initialize_result(message, {"tools": {}, "logging": {}})
+    said = {"method": "notifications/message", "params": {"level": "info", "data": "here"}}
+    lines = ({"id": message["id"], "result": result}, said)
+    stdio.write(b"".join(stdio.encode({"jsonrpc": "2.0", **line}) for line in lines))
+    serve()
+
+
 def refuse() -> None:
     """Answers initialize with an error."""
     for message in stdio.messages():

@@ -10,6 +10,7 @@ its code; any end but a clean exit at any time; a start timeout.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
@@ -89,6 +90,11 @@ class Instance:
         """The channel of a process that can be called right now."""
         channel = self._channel
         return channel if channel is not None and channel.usable else None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its start is waited for."""
+        return len(self._waiters) > 0
 
     async def ready(self) -> Channel:
         """A channel that can be called, starting the server if it sleeps.
@@ -266,11 +272,9 @@ class Instance:
         await self._hold(adopted.process, adopted)
 
     def _wanted(self) -> bool:
-        wanted = len(self._waiters) or (self.spec.warm and not self._is_broken())
-        return bool(wanted) and self.spec.enabled and not self._stopped
-
-    def _is_broken(self) -> bool:
-        return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
+        broken = self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
+        wanted = self.awaited or (self.spec.warm and not broken)
+        return wanted and self.spec.enabled and not self._stopped
 
     def _settle(self) -> None:
         """Rest: nobody waits, or whoever waits does so for a server that may not be started."""
@@ -282,11 +286,9 @@ class Instance:
 
     async def _pause(self, seconds: float) -> None:
         self._attention.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._attention.wait()
-        except TimeoutError:
-            pass
 
     async def _live(self) -> None:
         """One start to its end; while the era is learnt, it takes more than one process."""
@@ -445,11 +447,9 @@ class Instance:
                 return None
             if self._restart_by is not None:
                 wait = DRAIN_POLL
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._attention.wait()
-            except TimeoutError:
-                pass
 
     def idle_in(self, now: float) -> float | None:
         """Seconds until it is stopped if nobody calls; None: it does not run, or never is."""
