@@ -1,7 +1,8 @@
 """What the bridge promises: id, sentence, source. `make trace` shows the test of each.
 
 NV-* are the behaviours of the host that this project replaces. The letters are the protocol's:
-A plain HTTP, B sessions, C streams, D routing, E revision 2026-07-28, F tokens, H the stdio side.
+A plain HTTP, B sessions, C streams, D routing, E revision 2026-07-28, F tokens, G eras of client and
+server, H the stdio side.
 "25" is the MCP specification of 2025-11-25, "26" that of 2026-07-28; "own" is a decision of ours
 where the texts are silent, recorded in DECISIONS.md or ARCHITECTURE.md.
 A test claims an id with `@pytest.mark.requirement("NV-01")`; one test may claim several.
@@ -81,7 +82,7 @@ REQUIREMENTS = (
     Requirement("B10", "without a version header the negotiated version counts", _TRANSPORT_25),
     Requirement("B11", "a server that dies in initialize leaves no session", "own"),
     Requirement("B12", "initialize cannot be cancelled", "25 basic/utilities/cancellation"),
-    Requirement("B13", "an isolated session has a process of its own", "own"),
+    Requirement("B13", "an isolated session has a process of its own, a shared one has not", "own"),
     Requirement("C1", "what belongs to a request comes before its answer", _TRANSPORT_25),
     Requirement("C2", "a server's message goes out on exactly one stream", _TRANSPORT_25),
     Requirement("C3", "a GET stream carries only answers of a stream it resumes", _TRANSPORT_25),
@@ -105,20 +106,39 @@ REQUIREMENTS = (
     Requirement("E2", "server/discover is answered", "26 server/discover"),
     Requirement("E3", "Mcp-Method that is missing or differs is 400 with -32020", _TRANSPORT_26),
     Requirement("E4", "Mcp-Name that is missing or differs is 400 with -32020", _TRANSPORT_26),
-    Requirement("E5", "Mcp-Param-* that is missing or differs is 400 with -32020", _TRANSPORT_26),
+    Requirement(
+        "E5", "Mcp-Param-* that differs from its argument is 400 with -32020", _TRANSPORT_26
+    ),
     Requirement("E6", "a differing version is -32020, one not served -32022", _TRANSPORT_26),
     Requirement("E7", "_meta without version or capabilities is 400 with -32602", "26 basic/index"),
     Requirement("E8", "an unknown method is 404 with -32601", _TRANSPORT_26),
+    Requirement("E9", "a capability that the client lacks is 400 with -32021", _TRANSPORT_26),
     Requirement("E10", "GET and DELETE of this revision are 405", _TRANSPORT_26),
     Requirement("E11", "a session id is ignored and none is made", _TRANSPORT_26),
     Requirement("E12", "a response as body is refused, a notification is 202", _TRANSPORT_26),
-    Requirement("E13", "no request of the server's is on a modern stream", _TRANSPORT_26),
+    Requirement("E13", "no request of a server reaches a modern stream", _TRANSPORT_26),
     Requirement("E14", "closing the response stream cancels the call", "26 cancellation"),
-    Requirement("E15", "a listener hears what it asked for, under its own id", _LISTEN),
-    Requirement("E16", "a listener's stream ends with a closing result", _LISTEN),
-    Requirement("E18", "logs reach only the request that asked for them", "26 logging"),
-    Requirement("E19", "input_required and its retry pass, the state unread", "26 mrtr"),
-    Requirement("E21", "an isolated server has a process for each modern caller", "own"),
+    Requirement(
+        "E15", "a listener hears what it asked for, under its own request id", "26 subscriptions"
+    ),
+    Requirement(
+        "E16", "a listener gets the closing result when its server goes", "26 subscriptions"
+    ),
+    Requirement("E17", "progress goes to the request that owns the token", "26 progress"),
+    Requirement(
+        "E18", "logs come only to a request that asked, and are never guessed", "26 logging"
+    ),
+    Requirement(
+        "E19",
+        "input_required and its retry pass, with the state untouched",
+        "26 basic/patterns/mrtr",
+    ),
+    Requirement(
+        "E20", "a private result is never given to another token", "26 server/utilities/caching"
+    ),
+    Requirement(
+        "E21", "modern requests share a process, of all or of one token", "26 statelessness"
+    ),
     Requirement("E22", "a dead process fails the open calls; the next gets a new one", "26 stdio"),
     Requirement("E23", "each request is authenticated alone", "26 statelessness"),
     Requirement("F1", "401 asks for a Bearer, with invalid_token if one was sent", "RFC 6750 3"),
@@ -131,11 +151,16 @@ REQUIREMENTS = (
     Requirement("F6", "without one, 401 names no metadata, discovery paths are 404", "own"),
     Requirement("F7", "a revoked or expired token ends its sessions and streams", "own"),
     Requirement("F8", "pages of other origins only where configured, by name", "own"),
-    Requirement("G1", "a server's era is asked once, of its first process", "26 stdio"),
-    Requirement("G2", "a process is spoken to in one era only", "own"),
-    Requirement("G4", "initialize to a modern-only server names the versions", "26 versioning"),
-    Requirement("G5", "each era's clients reach each era's servers", "26 versioning"),
-    Requirement("G6", "both eras' versions are named, since both are served", "26 discover"),
+    Requirement("G1", "a server that fails server/discover is one of the handshake", "26 stdio"),
+    Requirement("G2", "a process is spoken to in one era, from its first request on", "own"),
+    Requirement("G3", "a modern client is served by a handshake server", "26 basic/versioning"),
+    Requirement(
+        "G4",
+        "a handshake client of a modern server is served, or told the versions",
+        "26 basic/versioning",
+    ),
+    Requirement("G5", "what the eras say differently is translated", "own"),
+    Requirement("G6", "the versions named are those that are served", "26 server/discover"),
     Requirement("H1", "stdin carries one JSON message per line and nothing else", "25 stdio"),
     Requirement("H2", "a stdout line that is no message is dropped and counted", "25 stdio"),
     Requirement("H3", "stderr is a log and never taken for failure", "25 stdio"),

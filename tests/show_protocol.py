@@ -7,11 +7,18 @@ on systemd 252 and 257, in the containers of tests/lab. Exits with 1 on FAIL and
 """
 
 import json
+import os
+import random
+import secrets
 import sys
 from collections.abc import Iterator
 
+from removals.table import REMOVALS
 from show_main import trace
 from showing import ROOT, CannotRunError, Check, Line, Runner, Verdict, show, tests
+
+DRAWN = 20  # removals of which each run makes a test anew
+REMOVAL_TEST = "test_a_test_fails_once_what_it_shows_is_taken_away"
 
 
 def conformance(runner: Runner) -> Iterator[Line]:
@@ -43,6 +50,15 @@ def of(path: str, what: str, *selection: str) -> Check:
     return run
 
 
+def removals(runner: Runner) -> Iterator[Line]:
+    """Some drawn at random; MCP_BRIDGE_TEST_SEED draws the same ones again."""
+    seed = int(os.environ.get("MCP_BRIDGE_TEST_SEED") or secrets.randbelow(1_000_000))
+    drawn = random.Random(seed).sample(sorted(REMOVALS), DRAWN)
+    cases = [f"tests/removals/test_removals.py::{REMOVAL_TEST}[{name}]" for name in drawn]
+    what = f"{DRAWN} removals, seed {seed}, are noticed"
+    yield from tests(what, "-m", "removal", *cases)(runner)
+
+
 CHECKS: dict[str, Check] = {
     "conformance": conformance,
     "conformance-units": tests(
@@ -63,6 +79,7 @@ CHECKS: dict[str, Check] = {
     "soak": of("tests/soak", "100 clients, 5 minutes, kills", "-m", "soak"),
     "large": of("tests/live/test_large.py", "20 MiB both ways, 100,000 unread notifications"),
     "oauth": of("tests/live/test_oauth.py", "OAuth: wrong, expired, rotated, issuer down"),
+    "removals": removals,
     "trace": trace,
 }
 
