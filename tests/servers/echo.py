@@ -221,7 +221,8 @@ class Server:
         event, answer = threading.Event(), []
         own = f"ask-{ident}"
         self.asked[own] = (event, answer)
-        stdio.send({"id": own, "method": arguments["method"], "params": {}})
+        asked = arguments.get("params", {})
+        stdio.send({"id": own, "method": arguments["method"], "params": asked})
 
         def wait() -> None:
             event.wait(timeout=10)
@@ -297,13 +298,17 @@ class Server:
         text(ident, "after stderr")
 
 
-def main() -> None:
+def options_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tools", default="")
     parser.add_argument("--page", type=int, default=0)
     parser.add_argument("--start", type=float, default=0)
     parser.add_argument("--starts")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = options_of().parse_args()
     if options.starts:
         with open(options.starts, "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time
             file.write(f"{os.getpid()}\n")

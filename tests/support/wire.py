@@ -136,6 +136,12 @@ class Stream:
                     return message
         raise AssertionError(f"the stream ended before {method_or_id!r}")
 
+    async def json(self, *, within: float = WITHIN) -> Any:
+        """The body of an answer that is no stream after all."""
+        length = int(self.header("Content-Length") or 0)
+        async with asyncio.timeout(within):
+            return json.loads(await self._connection.read_exactly(length))
+
     async def close(self) -> None:
         await self._connection.close()
 
@@ -244,6 +250,9 @@ class Connection:
         await self._reader.readexactly(2)
         return piece
 
+    async def read_exactly(self, size: int) -> bytes:
+        return await self._reader.readexactly(size)
+
     async def rest(self, *, within: float = WITHIN) -> bytes:
         """Everything up to the other side's close."""
         async with asyncio.timeout(within):
@@ -256,6 +265,10 @@ class Connection:
         with suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(WITHIN):
                 await self._writer.wait_closed()
+
+    def half_close(self) -> None:
+        """Send nothing more, and read on."""
+        self._writer.write_eof()
 
     def reset(self) -> None:
         """End with RST instead of FIN."""
