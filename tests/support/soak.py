@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from support import proc
@@ -28,8 +29,10 @@ from support.wire import Response, Stream
 
 WITHIN = 30.0 * PATIENCE  # seconds; what has no answer by then is lost
 WARM_UP = 20.0  # seconds of the same load before the baseline is taken
+SINGLE = 4  # callers who make one call at a time
 KILL_PAUSE = (15.0, 20.0)  # seconds from one kill to the next: at most 4 a minute
 FAULTS = (OSError, EOFError, TimeoutError, AssertionError, ValueError, KeyError)
+ELICIT = "elicitation/create"
 UPDATED = "notifications/resources/updated"
 OFFERS = {META + "clientCapabilities": {"elicitation": {}}}
 # What an isolated server's client is told when the process that it talked to is no more.
@@ -44,7 +47,8 @@ class Kind:
     Attributes:
         asks: eras whose clients are asked something in the middle of a call.
         sessions: handshake sessions, each used by the same number of clients.
-        isolated: each session has a process of its own.
+        isolated: each session has a process of its own, and so has each modern caller; a question
+            of it names no call, so that only callers who make one call at a time are asked.
     """
 
     asks: frozenset[str]
@@ -97,6 +101,10 @@ def is_of_a_kill(error: Any) -> bool:
     return data.get("code") in OVER or error.get("code") == CODE_GONE
 
 
+def filled_in(nonce: str) -> dict[str, Any]:
+    return {"action": "accept", "content": {"nonce": nonce}}
+
+
 class CrossedError(Exception):
     """An answer that is not of its request."""
 
@@ -121,10 +129,13 @@ class Soak:
         self.random = random.Random(seed)
         self.clients = clients
         self.tally = Tally()
+        self.single: list[str] = []  # tokens of callers who make one call at a time
         self._nonces = itertools.count()
         self._off = asyncio.Event()
 
     async def run(self, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+        if self.kind.isolated:
+            self.single = [await self.bridge.more_token(self.instance) for _ in range(SINGLE)]
         await self._load(WARM_UP, kills=False)
         warm, self.tally = self.tally, Tally()
         before = await self._quiet()
@@ -138,7 +149,7 @@ class Soak:
         self._off.clear()
         sessions = [Talk(self) for _ in range(self.kind.sessions)]
         jobs: list[Awaitable[None]] = []
-        for number in range(self.clients):
+        for number in range(self.clients - len(self.single)):
             match number % 10:
                 case 0 | 1 | 2 | 3:
                     jobs.append(self._repeat(sessions[number % len(sessions)].act))
@@ -151,6 +162,7 @@ class Soak:
                 case _:
                     jobs.append(self._repeat(self._modern))
         jobs += [self._repeat(session.hear) for session in sessions]
+        jobs += [self._repeat(partial(self._asker, token)) for token in self.single]
         if kills:
             jobs.append(self._kill())
         tasks = [asyncio.ensure_future(job) for job in jobs]
@@ -244,12 +256,13 @@ class Soak:
         return answer
 
     async def _asked(self, client: Client, nonce: str) -> dict[str, Any]:
-        question = {"method": "elicitation/create", "params": {"message": nonce}}
-        answer = {"action": "accept", "content": {"nonce": nonce}}
+        question = {"method": ELICIT, "params": {"message": nonce}}
+        answer = filled_in(nonce)
         if isinstance(client, Session):
             stream = await client.open_stream(client.call_of("ask", question, ident := nonce))
             try:
-                asked = await _either(stream, question["method"], ident)
+                # Where several calls are open it may come on the session's own stream instead.
+                asked = await _either(stream, ELICIT, ident)
                 if "method" in asked:
                     _same(nonce, asked["params"]["message"])
                     reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
@@ -278,8 +291,12 @@ class Soak:
     async def _modern(self) -> None:
         async with self.bridge.modern(self.instance, ids=alike_ids()) as client:
             for _ in range(5):
-                asks = "modern" in self.kind.asks
+                asks = "modern" in self.kind.asks and not self.kind.isolated
                 await self.account("modern call", self.call(client, asks=asks))
+
+    async def _asker(self, token: str) -> None:
+        async with Modern(self.bridge.url(self.instance), token) as client:
+            await self.account("modern call, alone", self.call(client, asks=True))
 
     async def _listen(self) -> None:
         """Listen to a resource of its own for a while, which somebody else changes."""
@@ -304,12 +321,12 @@ class Soak:
                     told = await stream.event(within=0.5)
                     if told is None:
                         raise EOFError("the stream has ended")
-                    self._check(told, uri, uri)
+                    self.check(told, uri, uri)
         finally:
             await stream.close()
         return None
 
-    def _check(self, told: dict[str, Any], uri: str, subscription: str | None) -> None:
+    def check(self, told: dict[str, Any], uri: str, subscription: str | None) -> None:
         params = told.get("params", {})
         if told["method"] == UPDATED and params["uri"] != uri:
             raise CrossedError(f"of {params['uri']} on the stream of {uri}")
@@ -414,6 +431,7 @@ class Talk:
         self._client: Session | None = None
         self._opening = asyncio.Lock()
         self._began = 0.0
+        self._after: str | None = None  # the last event that its own stream has brought
         self.uri = f"own:///{soak.nonce()}"
 
     async def _open(self) -> Session | None:
@@ -424,7 +442,7 @@ class Talk:
                 )
                 self._began = time.monotonic()
                 if await self._soak.account("initialize", self._initialize(client)) is None:
-                    self._client = client
+                    self._client, self._after = client, None
             return self._client
 
     async def _initialize(self, client: Session) -> dict[str, Any]:
@@ -457,18 +475,22 @@ class Talk:
         await self._do("GET stream", self._heard)
 
     async def _heard(self, client: Session) -> dict[str, Any] | None:
-        after: str | None = None
         for _ in range(3):
-            stream = await client.listen(after)
+            stream = await client.listen(self._after)
             try:
                 if stream.status != 200:
+                    self._after = None
                     return {"error": (await _rest(stream)).get("error")}
                 await client.call("touch", {"uri": self.uri}, within=WITHIN)
                 with suppress(TimeoutError):
                     while (told := await stream.event(within=1.0)) is not None:
                         if told["method"] == UPDATED:
-                            self._soak._check(told, self.uri, None)
-                after = stream.last_id
+                            self._soak.check(told, self.uri, None)
+                        elif told["method"] == ELICIT:
+                            answer = filled_in(told["params"]["message"])
+                            reply = {"jsonrpc": "2.0", "id": told["id"], "result": answer}
+                            await client.send(reply, within=WITHIN)
+                self._after = stream.last_id or self._after
             finally:
                 stream.reset()
         return None
