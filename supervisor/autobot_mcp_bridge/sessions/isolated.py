@@ -5,7 +5,9 @@ its process: when that ends, the id answers 404. Modern requests of one caller s
 that caller, which is started again when it is needed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -72,6 +74,7 @@ class IsolatedServer:
         self._private: dict[Session, PrivateSession] = {}
         self._opening: dict[PrivateSession, Principal] = {}
         self._callers: dict[tuple[str, str], tuple[Principal, SharedServer]] = {}
+        self._used: Counter[tuple[str, str]] = Counter()  # requests that have no channel yet
         sessions.on_end = self._ended
 
     @property
@@ -151,20 +154,26 @@ class IsolatedServer:
         streamable: bool,
         check: CheckMirrored,
     ) -> Exchange | bytes:
-        caller = self._caller(principal, message)
-        return await caller.begin_modern(
-            principal, message, client_id, streamable=streamable, check=check
-        )
+        with self._caller(principal, message) as caller:
+            return await caller.begin_modern(
+                principal, message, client_id, streamable=streamable, check=check
+            )
 
     async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
-        return await self._caller(principal, message).listen(principal, message)
+        with self._caller(principal, message) as caller:
+            return await caller.listen(principal, message)
 
     def unlisten(self, listener: Listener) -> None:
-        for _, caller in self._callers.values():
+        for key, (_, caller) in list(self._callers.items()):
             caller.unlisten(listener)
+            self._let_go(key)
 
-    def _caller(self, principal: Principal, message: dict[str, Any]) -> SharedServer:
-        """The caller's own process; of a handshake server one for each set of client features."""
+    @contextmanager
+    def _caller(self, principal: Principal, message: dict[str, Any]) -> Iterator[SharedServer]:
+        """The caller's own process; of a handshake server one for each set of client features.
+
+        While it is used it is not forgotten: who waits for the next process must get it.
+        """
         features = _features(message)
         key = principal.digest, jsonrpc.dumps(features).decode()
         if self._lead.era is Era.MODERN:
@@ -176,7 +185,23 @@ class IsolatedServer:
             self._check_room(principal)
             caller = self._new_caller(key, features)
         self._callers[key] = principal, caller  # whose token may be another one now
-        return caller
+        self._used[key] += 1
+        try:
+            yield caller
+        finally:
+            self._used[key] -= 1
+            self._let_go(key)
+
+    def _let_go(self, key: tuple[str, str]) -> None:
+        """Forget a caller without a process, whom nobody uses or listens to."""
+        if self._used[key]:
+            return
+        del self._used[key]
+        if key in self._callers:
+            caller = self._callers[key][1]
+            if caller.instance.process is None and not len(caller.listeners):
+                del self._callers[key]
+                caller.instance.dismiss()
 
     def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
@@ -194,12 +219,6 @@ class IsolatedServer:
             self._lead.era = caller.instance.era
             await caller.restored(channel)
 
-        def over() -> None:
-            """Its process has ended: who listens to none is forgotten."""
-            if not len(listeners) and key in self._callers:
-                del self._callers[key]
-                caller.instance.dismiss()
-
         def hooks(common: Hooks) -> Hooks:
             return replace(
                 common,
@@ -207,7 +226,7 @@ class IsolatedServer:
                 message=told,
                 asked=held.ask,
                 greet=partial(greet, capabilities=features),
-                over=over,
+                over=partial(self._let_go, key),
             )
 
         instance = self._make(hooks)
