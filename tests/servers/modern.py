@@ -62,6 +62,13 @@ class Modern(Server):
         found = {"listening": list(self.listening.values()), "seen": self.seen}
         text(ident, found)
 
+    def flooded(self, values: dict[str, Any]) -> dict[str, Any]:
+        """A change is told of the first subscription, or of one that there is not."""
+        if "uri" not in values:
+            return values
+        number = 12345 if values["uri"] == "foreign:///" else next(iter(self.listening))
+        return {**values, "_meta": {META + "subscriptionId": number}}
+
     # Questions
 
     def tool_ask(self, ident: Any, arguments: dict[str, Any], params: dict[str, Any]) -> None:
