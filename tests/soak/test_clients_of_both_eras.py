@@ -16,7 +16,8 @@ from support.soak import Kind, Soak
 
 SECONDS = float(os.environ.get("MCP_BRIDGE_SOAK", "300"))
 QUICK = {"idle": "5s", "stop": "2s"}
-LIMITS = {"resume": "5s", "write_timeout": "4s", "isolated_per_token": 64, "session_idle": "1h"}
+# Clients keep connections for as long as it lasts.
+LIMITS = {"resume": "5s", "write_timeout": "4s", "connection_idle": "1h", "isolated_per_token": 64}
 BOTH = frozenset({"handshake", "modern"})
 KINDS = {
     "modern": (entry("modern", "files", timeouts=QUICK), Kind(BOTH, sessions=20)),
