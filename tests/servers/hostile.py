@@ -95,6 +95,7 @@ def ignore_stop() -> None:
 def flush(path: str, seconds: str = "3") -> None:
     """Needs a while after the end of stdin to write its state."""
     serve()
+    Path(f"{path}.ending").touch()
     time.sleep(float(seconds))
     Path(path).write_text("flushed", encoding="utf-8")
 
