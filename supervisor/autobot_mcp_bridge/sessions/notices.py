@@ -61,11 +61,11 @@ class Notices:
             self._on_dropped("not_json_rpc")
 
     def _give(self, message: dict[str, Any], line: bytes) -> None:
-        hello, channel = self.instance.hello, self.instance.channel
+        hello = self.instance.hello
         method = message["method"]
         modern = hello is not None and era_of(hello) is Era.MODERN
         if modern and (method in (TOOLS_CHANGED, *LISTS_CHANGED, UPDATED) or _is_tagged(message)):
-            if channel is None or not self._wishes.takes(channel, message):
+            if not self._wishes.takes(message):
                 return
             line = untagged(message)
         params = params_of(message)

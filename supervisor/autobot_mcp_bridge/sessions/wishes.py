@@ -36,6 +36,8 @@ class Wishes:
     def __init__(self, sessions: SessionTable, listeners: Listeners) -> None:
         self._sessions = sessions
         self._listeners = listeners
+        # Of the process that was asked last, which may not take calls yet.
+        self._channel: Channel | None = None
         self._listening = 0  # the listen request whose messages count; 0: none
         self._next = 0  # the one that is not acknowledged yet
         self._told: frozenset[str] | None = frozenset()  # None: it has to be told again
@@ -123,7 +125,7 @@ class Wishes:
             return  # it does not read; whoever needs it hears so by the call
         if self._next:
             channel.stand_down(self._next)
-        self._next, self._told = number, wanted
+        self._channel, self._next, self._told = channel, number, wanted
 
     def _ended(self, channel: Channel, capabilities: dict[str, Any], number: int) -> None:
         """The process has ended a listen request by itself: one that it had granted is renewed."""
@@ -138,14 +140,14 @@ class Wishes:
         if channel.usable and not self._listening and not self._next:
             self.listen(channel, capabilities, fresh=False)
 
-    def takes(self, channel: Channel, message: dict[str, Any]) -> bool:
+    def takes(self, message: dict[str, Any]) -> bool:
         """Whether a modern process's message about a subscription is news."""
         number = meta_of(params_of(message)).get(META_SUBSCRIPTION)
         if message["method"] != ACKNOWLEDGED:
             return number is not None and number == self._listening
         if number == self._next:
-            if self._listening:
-                channel.stand_down(self._listening)
+            if self._listening and self._channel is not None:
+                self._channel.stand_down(self._listening)
             self._listening, self._next = self._next, 0
         return False
 
