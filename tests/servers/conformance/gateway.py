@@ -184,3 +184,15 @@ async def required(call, arguments):
 @tool("gw_params", "The parameters of this call, as the server has got them")
 async def params_of(call, arguments):
     return text(json.dumps(call.params))
+
+
+@tool("gw_listening", "How many listen requests are open")
+async def listening(call, arguments):
+    return text(str(len(call.server.listening)))
+
+
+@tool("gw_end_listening", "Ends every listen request by a closing result")
+async def end_listening(call, arguments):
+    for ended in call.server.listening_ends.values():
+        ended.set_result(None)
+    return text("ended")
