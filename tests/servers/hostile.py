@@ -80,7 +80,10 @@ def silent() -> None:
 
 def deaf() -> None:
     """Answers initialize, then reads nothing any more and never ends by itself."""
-    answer(next(stdio.messages()))
+    for message in stdio.messages():
+        answer(message)
+        if message.get("method") == "initialize":
+            break
     while True:
         signal.pause()
 
