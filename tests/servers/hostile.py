@@ -80,7 +80,10 @@ def silent() -> None:
 
 def deaf() -> None:
     """Answers initialize, then reads nothing any more and never ends by itself."""
-    answer(next(stdio.messages()))
+    for message in stdio.messages():
+        answer(message)
+        if message.get("method") == "initialize":
+            break
     while True:
         signal.pause()
 
@@ -177,10 +180,13 @@ def lines_for_ever(line: str) -> None:
 
 
 def says(first: str, *others: str) -> None:
-    """Answers its first requests with these texts, where ID stands for theirs, then serves."""
+    """Answers its first requests with these texts, where ID stands for theirs, then serves.
+
+    Of the question for its era it knows nothing.
+    """
     texts = [first, *others]
     for message in stdio.messages():
-        if "id" in message and texts:
+        if "id" in message and texts and message.get("method") != "server/discover":
             stdio.write(texts.pop(0).replace("ID", str(message["id"])).encode() + b"\n")
         else:
             answer(message)

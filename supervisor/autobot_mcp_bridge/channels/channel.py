@@ -62,7 +62,7 @@ class Channel:
         # Set when the channel's keeper should look: the end, or a deadline that passed.
         self.attention = attention
         self.pending: dict[int, Call] = {}
-        self._standing: set[int] = set()
+        self._standing: dict[int, Callable[[int], None]] = {}
         self.silent_deadlines = 0  # in a row, while nothing at all was heard
         self.noise = ""
         self.first_answer: Callable[[], None] | None = None  # called once, at the next answer
@@ -151,21 +151,22 @@ class Channel:
             call.error = CallError(Cause.CANCELLED, f"the call was cancelled: {reason}")
             call.ring()
 
-    def stand(self, message: dict[str, Any]) -> int:
+    def stand(self, message: dict[str, Any], ended: Callable[[int], None]) -> int:
         """Send a request that nobody waits for and that has no deadline; returns its id.
+
+        `ended` is called with that when the server answers it.
 
         Raises:
             CallError: as `request`.
         """
         number = message["id"] = next(self._numbers)
         self._write(message)
-        self._standing.add(number)
+        self._standing[number] = ended
         return number
 
     def stand_down(self, number: int) -> None:
         """Tell the server that a request which stands is over; idempotent."""
-        if number in self._standing:
-            self._standing.discard(number)
+        if self._standing.pop(number, None) is not None:
             self.notify("notifications/cancelled", {"requestId": number, "reason": "replaced"})
 
     def again(self, call: Call, message: dict[str, Any]) -> None:
@@ -293,9 +294,11 @@ class Channel:
             self.first_answer()
             self.first_answer = None
         if call is None:
-            if answer.number not in self._standing:
+            ended = self._standing.pop(answer.number, None)
+            if ended is None:
                 self._on_dropped("late_answer")
-            self._standing.discard(answer.number)
+            else:
+                ended(answer.number)
             return
         if call.intercept is not None and call.intercept(answer):
             return
@@ -376,7 +379,9 @@ class Channel:
         silent = False
         for call in list(self.pending.values()):
             if now >= call.deadline:
-                silent = silent or (self._heard < call.began and not call.parked)
+                # The proxy's own questions have short deadlines: a server may be busy for longer.
+                ours = call.owner is None or call.parked
+                silent = silent or (self._heard < call.began and not ours)
                 self._expire(call)
             elif now - call.touched >= KEEP_ALIVE:
                 call.touched = now

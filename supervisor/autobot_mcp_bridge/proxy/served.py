@@ -133,6 +133,8 @@ class Served:
         if spec.enabled and not self.spec.enabled:
             # It was not served: a stop of its unit was part of that, or means nothing any more.
             self.instance.allow()
+        if not spec.enabled:
+            self.conversations.suspend()
         self.spec = spec
         self.resource = self._access.resource(spec) if self._access is not None else None
         self.conversations.configure(spec)
@@ -141,8 +143,7 @@ class Served:
     def stop(self) -> None:
         """Stop it until it is started again; isolated sessions end with their processes."""
         self.instance.stop()
-        if is_isolated(self.spec):
-            self.conversations.end()
+        self.conversations.suspend()
 
     def start(self) -> None:
         """Let it run again; a shared server starts now."""

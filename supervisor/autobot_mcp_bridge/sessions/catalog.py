@@ -45,22 +45,18 @@ class Catalog:
         # Of the list that sessions may know, also from a proxy before; "" when they know none.
         self.digest = str(memory.items(_TOOLS, instance).get("", ""))
         self.mirrored: dict[str, tuple[Mirrored, ...]] | None = None  # None: not asked for yet
-        self.changes = 0  # how often the tools may have become others
+        self.changes = 0  # so that what was asked for before one counts no more
 
     def stale(self) -> None:
         """The definition's process has changed: what was cached of it counts no more."""
         self._stale = True
-        self._unknown()
-
-    def _unknown(self) -> None:
-        self.mirrored = None
-        self.changes += 1
+        self._ask_again()
 
     def changed(self) -> None:
         """The server says that its tools are others."""
         self._first = None
         self.digest = ""
-        self._unknown()
+        self._ask_again()
         self._memory.drop(_TOOLS, self._instance, "")
 
     def cached(self, params: dict[str, Any], whose: str) -> tuple[Answer, Era] | None:
@@ -79,7 +75,11 @@ class Catalog:
         if old is None or old.encode(b"0") != answer.encode(b"0"):
             self.digest = digest_of(answer)
             self._memory.put(_TOOLS, self._instance, "", self.digest)
-            self._unknown()
+            self._ask_again()
+
+    def _ask_again(self) -> None:
+        self.mirrored = None
+        self.changes += 1
 
     def filtered(self, answer: Answer) -> Answer:
         """Without the tools that nobody may call here."""

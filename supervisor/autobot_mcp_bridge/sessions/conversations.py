@@ -106,6 +106,10 @@ class Conversations(Protocol):
         """End every session and stream."""
         ...
 
+    def suspend(self) -> None:
+        """There is no process until further notice: end what cannot be without one (E16)."""
+        ...
+
     def hang_up(self) -> None:
         """End the streams, and no session: whoever reads one opens it again."""
         ...

@@ -37,11 +37,6 @@ MAX_ASKED = 1 << 20
 PREFIX = "mcpb1."
 # Signs the states of this proxy's life: what they name does not outlive it.
 _KEY = secrets.token_bytes(32)
-_FEATURE = {
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
 
 
 @dataclass(eq=False, slots=True)
@@ -52,8 +47,9 @@ class HeldCall:
         call: the one that the server works on; another for each retry.
         request: digest of what was asked, so that a retry can be nothing else.
         questions: by key: the server's id, and the request as the client gets it.
-        asked: how many there have been; a key never comes again.
-        size: bytes of the lines that asked them.
+        asked: how many there were so far; no key comes twice.
+        size: bytes of the lines that asked those that are open.
+        until: the loop's time until which an answer of the server's is kept for the retry.
     """
 
     call: Call
@@ -63,6 +59,13 @@ class HeldCall:
     asked: int = 0
     size: int = 0
     asking: asyncio.TimerHandle | None = None
+    until: float = 0.0
+
+    def is_over(self, now: float) -> bool:
+        """Whether nobody can ask for its answer any more."""
+        if not self.call.done:
+            return False
+        return not self.call.parked or self.call.error is not None or now >= self.until
 
 
 class Held:
@@ -82,7 +85,8 @@ class Held:
     def begun(self, channel: Channel, call: Call, message: dict[str, Any]) -> None:
         """A call has been sent; its server may ask."""
         self._channel = channel
-        self._held = [each for each in self._held if not each.call.done]
+        now = asyncio.get_running_loop().time()
+        self._held = [each for each in self._held if not each.is_over(now)]
         if message["method"] in ASKING:
             self._held.append(HeldCall(call, _digest(message)))
 
@@ -97,18 +101,18 @@ class Held:
         held = next((each for each in reversed(self._held) if not each.call.done), None)
         if method not in QUESTIONS or held is None or self._channel is None:
             return False
-        feature = _FEATURE[method]
+        feature = QUESTIONS[method]
         if feature not in self._features:
             self._channel.fail_call(held.call, _lacks(feature))
             return False
+        request = {"method": method, "params": params_of(message)}
         size = len(line) + (held.size if held.questions else 0)
         if len(held.questions) >= MAX_QUESTIONS or size > MAX_ASKED:
             return False
-        if not held.call.parked and sum(each.call.parked for each in self._held) >= MAX_HELD:
+        if not _can_be_written(request):
             return False
         held.asked, held.size = held.asked + 1, size
-        key = f"{feature}-{held.asked}"
-        held.questions[key] = message["id"], {"method": method, "params": params_of(message)}
+        held.questions[f"{feature}-{held.asked}"] = message["id"], request
         if held.asking is None and not held.call.parked:
             loop = asyncio.get_running_loop()
             held.asking = loop.call_later(TOGETHER, self._interrupt, held)
@@ -127,8 +131,12 @@ class Held:
         held.asking = None
         if held.call.done or self._channel is None or not held.questions:
             return
-        result = self._result(held)
-        held.call = self._channel.swap(held.call, result, PATIENCE)
+        if sum(each.call.parked for each in self._held) >= MAX_HELD:
+            error = CallError(Cause.QUEUE_FULL, "too many calls wait for their client's answers")
+            self._channel.fail_call(held.call, error)
+            return
+        held.until = asyncio.get_running_loop().time() + PATIENCE
+        held.call = self._channel.swap(held.call, self._result(held), PATIENCE)
 
     def _result(self, held: HeldCall) -> dict[str, Any]:
         held.identifier = secrets.token_urlsafe(18)
@@ -152,13 +160,11 @@ class Held:
         """
         params = params_of(message)
         held = self._find(params["requestState"], _digest(message))
-        if not (held.call.parked or held.call.done):
-            raise CallError(
-                Cause.DUPLICATE_ID, "a retry with this requestState is in flight already"
-            )
         channel = self._channel
-        if channel is None or not channel.usable or (held.call.error and held.call.parked):
+        if channel is None or not channel.usable:
             raise CallError(Cause.CRASHED, "the process that asked has ended; make the call anew")
+        if held.call.error is not None:
+            raise held.call.error
         answers = params.get("inputResponses")
         for key, answer in answers.items() if isinstance(answers, dict) else ():
             if key in held.questions and isinstance(answer, dict):
@@ -166,6 +172,9 @@ class Held:
                 channel.pass_on({"jsonrpc": "2.0", "id": identifier, "result": answer})
         if held.questions and not held.call.done:
             return self._result(held)
+        held.identifier = ""  # a second retry would take the first one's answer
+        if held.call.done:
+            self._held.remove(held)
         channel.resume(held.call, params)
         return channel, held.call
 
@@ -204,6 +213,14 @@ def _digest(message: dict[str, Any]) -> str:
     but = ("_meta", "inputResponses", "requestState")
     params = {name: value for name, value in params_of(message).items() if name not in but}
     return hashlib.sha256(jsonrpc.dumps([message["method"], params])).hexdigest()
+
+
+def _can_be_written(request: dict[str, Any]) -> bool:
+    try:
+        jsonrpc.dumps([[[[request]]]])  # within a result, deeper by some
+    except ValueError:
+        return False
+    return True
 
 
 def _lacks(feature: str) -> CallError:

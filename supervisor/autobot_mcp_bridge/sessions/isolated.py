@@ -275,6 +275,9 @@ class IsolatedServer:
     def end(self) -> None:
         self.dismiss(lambda _principal: False)
 
+    def suspend(self) -> None:
+        self.end()
+
     def hang_up(self) -> None:
         for session in self.sessions:
             session.outbox.hang_up()

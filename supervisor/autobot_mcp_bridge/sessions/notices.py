@@ -55,11 +55,17 @@ class Notices:
 
         Sessions get `line` as the server wrote it, but for what belongs to the modern era.
         """
-        hello, channel = self.instance.hello, self.instance.channel
+        try:
+            self._give(message, line)
+        except ValueError:  # nested so deeply that it can be read and not be written
+            self._on_dropped("not_json_rpc")
+
+    def _give(self, message: dict[str, Any], line: bytes) -> None:
+        hello = self.instance.hello
         method = message["method"]
         modern = hello is not None and era_of(hello) is Era.MODERN
         if modern and (method in (TOOLS_CHANGED, *LISTS_CHANGED, UPDATED) or _is_tagged(message)):
-            if channel is None or not self._wishes.takes(channel, message):
+            if not self._wishes.takes(message):
                 return
             line = untagged(message)
         params = params_of(message)
@@ -117,8 +123,10 @@ class Notices:
             self._deliver(line, [call.owner])
 
     def _pending(self) -> list[Call]:
+        """The calls that the server works on: those whose clients are asked something rest."""
         channel = self.instance.channel
-        return list(channel.pending.values()) if channel is not None else []
+        calls = channel.pending.values() if channel is not None else ()
+        return [call for call in calls if not call.parked]
 
     def _concerned(self) -> list[Session]:
         """Whom a message may concern: never guessed between several calls, or several tokens."""

@@ -20,7 +20,11 @@ from autobot_mcp_bridge.sessions.session import Session
 
 # Requests whose answer may be a question, and what may be asked.
 ASKING = frozenset({"prompts/get", "resources/read", "tools/call"})
-QUESTIONS = frozenset({"elicitation/create", "roots/list", "sampling/createMessage"})
+QUESTIONS = {  # and the feature that a client declares for it
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+}
 INPUT_REQUIRED = "input_required"
 # A person thinks before an answer; in seconds.
 PATIENCE = 600.0
@@ -74,6 +78,9 @@ class Rounds:
             if result is None:
                 return False
             self._ask(ours, result)
+        except ValueError:  # nested so deeply that it can be read and not be written
+            ours.call.error = CallError(Cause.BAD_ANSWER, "what it asks cannot be passed on")
+            ours.call.ring()
         except CallError as error:
             ours.call.error = error
             ours.call.ring()
@@ -104,6 +111,10 @@ class Rounds:
                 ours.session.outbox.push(line)
 
     def _line(self, ours: Round, key: str, request: dict[str, Any]) -> bytes:
+        feature = QUESTIONS[request["method"]]
+        if feature not in ours.session.client.capabilities:
+            text = f"the server asks for {feature}, which the client has not declared"
+            raise CallError(Cause.BAD_ANSWER, text)
         questions = ours.session.questions
         for identifier, question in list(questions.items()):
             if question.round.call.done:

@@ -53,7 +53,7 @@ from autobot_mcp_bridge.sessions.exchange import (
     translated,
 )
 from autobot_mcp_bridge.sessions.held import Held
-from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
+from autobot_mcp_bridge.sessions.listeners import Listener, Listeners, wish_of
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
 from autobot_mcp_bridge.sessions.rounds import Rounds
 from autobot_mcp_bridge.sessions.session import (
@@ -95,6 +95,7 @@ class SharedServer:
         self.notices = Notices(
             sessions, listeners, self._wishes, self._catalog, self._tasks, on_dropped
         )
+        sessions.on_end = self._ended
         self.configure(spec)
 
     def serve_with(self, instance: Instance) -> None:
@@ -241,6 +242,8 @@ class SharedServer:
             return jsonrpc.result_body(client_id, going)
         channel, call = going
         call.streamable = streamable
+        level = meta_of(params_of(message)).get(META_LOG_LEVEL)
+        call.log_level = level if level in LEVELS else None
         encode = self._encode(message["method"], self.era)
         return Exchange(channel, call, client_id, encode)
 
@@ -309,8 +312,18 @@ class SharedServer:
             self._tasks.check(principal, params)
         return None
 
+    def _ended(self, session: Session) -> None:
+        """Its calls go on, but for those that wait for its own answers."""
+        channel = self.instance.channel
+        for call in session.calls.values() if channel is not None else ():
+            if call.parked and channel is not None:
+                channel.cancel(call, "its session has ended")
+
     def end(self) -> None:
         self.sessions.end_where(lambda _session: True)
+        self.suspend()
+
+    def suspend(self) -> None:
         for listener in self.listeners:
             self.listeners.close(listener)
 
@@ -341,6 +354,7 @@ class SharedServer:
     # ---- listening ----
 
     async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
+        wish_of(message)  # before anything is started for it
         hello = await self.hello()
         before = self._wishes.uris()
         listener = self.listeners.open(
@@ -349,8 +363,12 @@ class SharedServer:
             hello["capabilities"],
             lambda of: self.sessions.outbox(of, self._on_dropped),
         )
-        if (channel := self.instance.channel) is not None:
-            self._follow(channel, new=listener.uris - before)
+        try:
+            if (channel := self.instance.channel) is not None:
+                self._follow(channel, new=listener.uris - before)
+        except CallError:
+            self.listeners.close(listener)
+            raise
         return listener
 
     def unlisten(self, listener: Listener) -> None:
@@ -399,7 +417,8 @@ class SharedServer:
         """The parameters that clients mirror into headers, by tool; asked for once (E5)."""
         catalog = self._catalog
         if catalog.mirrored is None:
-            found, changes = dict[str, tuple[Mirrored, ...]](), catalog.changes
+            found: dict[str, tuple[Mirrored, ...]] = {}
+            changes = catalog.changes
             params: dict[str, Any] = {}
             for _ in range(MAX_PAGES):
                 request = own_request(self.era, "tools/list", params)
@@ -415,7 +434,7 @@ class SharedServer:
                 if not isinstance(cursor, str):
                     break
                 params = {"cursor": cursor}
-            if changes == catalog.changes:
+            if catalog.changes == changes:
                 catalog.mirrored = found
             return found
         return catalog.mirrored

@@ -5,6 +5,9 @@ A handshake process is subscribed to each resource and told one level of logs. A
 counts until the new one is acknowledged, so that no change is told twice or not at all.
 """
 
+import asyncio
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from autobot_mcp_bridge.channels.call import Call
@@ -23,6 +26,8 @@ from autobot_mcp_bridge.sessions.session import LEVELS, SessionTable
 
 # Deadline of the proxy's own requests, in seconds.
 OWN_CALL = 3.0
+# After so many seconds a listen request is made anew that its server has ended.
+LISTEN_AGAIN = 1.0
 
 
 class Wishes:
@@ -31,9 +36,11 @@ class Wishes:
     def __init__(self, sessions: SessionTable, listeners: Listeners) -> None:
         self._sessions = sessions
         self._listeners = listeners
+        # Of the process that was asked last, which may not take calls yet.
+        self._channel: Channel | None = None
         self._listening = 0  # the listen request whose messages count; 0: none
         self._next = 0  # the one that is not acknowledged yet
-        self._told: frozenset[str] = frozenset()
+        self._told: frozenset[str] | None = frozenset()  # None: it has to be told again
         self._level = ""  # of the handshake process; "": its own choice
 
     def uris(self) -> frozenset[str]:
@@ -71,16 +78,21 @@ class Wishes:
             self._set_level(channel, level)
 
     def _set_level(self, channel: Channel, level: str) -> Call:
+        call = _ask(channel, "logging/setLevel", {"level": level})
         self._level = level
-        return _ask(channel, "logging/setLevel", {"level": level})
+        return call
 
     def follow(self, channel: Channel, gone: frozenset[str], new: frozenset[str]) -> None:
-        """A listener has come or gone: tell the handshake process what that changes."""
-        wanted = self.uris()
+        """A listener has come or gone: tell the handshake process what that changes.
+
+        Raises:
+            CallError: it cannot be told of what is new.
+        """
         for uri in new:
             _subscribe(channel, uri)
-        for uri in gone - wanted:
-            _ask(channel, "resources/unsubscribe", {"uri": uri})
+        for uri in gone - self.uris():
+            with suppress(CallError):  # then it tells more than anybody hears
+                _ask(channel, "resources/unsubscribe", {"uri": uri})
 
     # ---- a modern process ----
 
@@ -108,21 +120,34 @@ class Wishes:
             return
         message = own_request(Era.MODERN, "subscriptions/listen", {"notifications": wish})
         try:
-            number = channel.stand(message)
+            number = channel.stand(message, partial(self._ended, channel, capabilities))
         except CallError:
             return  # it does not read; whoever needs it hears so by the call
         if self._next:
             channel.stand_down(self._next)
-        self._next, self._told = number, wanted
+        self._channel, self._next, self._told = channel, number, wanted
 
-    def takes(self, channel: Channel, message: dict[str, Any]) -> bool:
+    def _ended(self, channel: Channel, capabilities: dict[str, Any], number: int) -> None:
+        """The process has ended a listen request by itself: one that it had granted is renewed."""
+        if number == self._next:
+            self._next, self._told = 0, None
+        elif number == self._listening:
+            self._listening, self._told = 0, None
+            loop = asyncio.get_running_loop()
+            loop.call_later(LISTEN_AGAIN, self._renew, channel, capabilities)
+
+    def _renew(self, channel: Channel, capabilities: dict[str, Any]) -> None:
+        if channel.usable and not self._listening and not self._next:
+            self.listen(channel, capabilities, fresh=False)
+
+    def takes(self, message: dict[str, Any]) -> bool:
         """Whether a modern process's message about a subscription is news."""
         number = meta_of(params_of(message)).get(META_SUBSCRIPTION)
         if message["method"] != ACKNOWLEDGED:
             return number is not None and number == self._listening
         if number == self._next:
-            if self._listening:
-                channel.stand_down(self._listening)
+            if self._listening and self._channel is not None:
+                self._channel.stand_down(self._listening)
             self._listening, self._next = self._next, 0
         return False
 

@@ -4,9 +4,10 @@ import asyncio
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
-from call import STRING, TOOLS, RpcError, elicit, text, tool
+from call import STRING, TOOLS, InputRequiredError, RpcError, elicit, text, tool
 from call import tool as register
 
 NUMBER = {"type": "number"}
@@ -133,3 +134,65 @@ async def add_tool(call, arguments):
     register(f"more_{len(TOOLS)}", "One more")(pid)
     call.server.changed("tools")
     return text("added")
+
+
+def hold_up(seconds):
+    time.sleep(seconds)
+
+
+@tool("gw_block", "Holds up the whole process", {"seconds": NUMBER})
+async def block(call, arguments):
+    hold_up(float(arguments.get("seconds", 1)))
+    return text("unblocked")
+
+
+@tool("gw_ask_progress", "Asks for a name, then reports progress and logs")
+async def ask_progress(call, arguments):
+    await call.ask({"it": NAME})
+    call.progress(1, 1)
+    call.log("after the answer")
+    return text("done")
+
+
+@tool("gw_ask_sleep", "Asks for a name, then sleeps")
+async def ask_sleep(call, arguments):
+    await call.ask({"it": NAME})
+    return await sleep(call, {"seconds": 60, "tag": "held"})
+
+
+@tool("gw_state_only", "Has its client come back twice, with nothing but its state")
+async def state_only(call, arguments):
+    done = (call.state or 1) if call.modern else 3
+    if done < 3:
+        raise InputRequiredError({}, done + 1)
+    return text(f"after {done} rounds")
+
+
+@tool("gw_required", "An input_required result as given; `deep` nests as deeply as can be read")
+async def required(call, arguments):
+    wanted = arguments["result"]
+    if wanted == "deep":
+        nested = {}
+        for _ in range(248):
+            nested = {"a": nested}
+        wanted = {"inputRequests": {"a": {"method": "roots/list", "params": nested}}}
+    error = InputRequiredError({}, None)
+    error.result.update(wanted)
+    raise error
+
+
+@tool("gw_params", "The parameters of this call, as the server has got them")
+async def params_of(call, arguments):
+    return text(json.dumps(call.params))
+
+
+@tool("gw_listening", "How many listen requests are open")
+async def listening(call, arguments):
+    return text(str(len(call.server.listening)))
+
+
+@tool("gw_end_listening", "Ends every listen request by a closing result")
+async def end_listening(call, arguments):
+    for ended in call.server.listening_ends.values():
+        ended.set_result(None)
+    return text("ended")

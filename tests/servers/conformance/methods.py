@@ -97,17 +97,19 @@ async def modern(call: Call) -> Any:
     return await common(call)
 
 
-async def listen(call: Call) -> None:
-    """Tell of changes until the client cancels."""
+async def listen(call: Call) -> Any:
+    """Tell of changes until the client cancels, or gw_end_listening does."""
     asked = call.params.get("notifications") or {}
     wanted = {key: asked[key] for key in TYPES if asked.get(key)}
     call.server.listening[call.ident] = wanted
     told = {"_meta": {META + "subscriptionId": call.ident}, "notifications": wanted}
     call.server.notify("notifications/subscriptions/acknowledged", told)
+    ended = call.server.listening_ends[call.ident] = asyncio.get_running_loop().create_future()
     try:
-        await asyncio.get_running_loop().create_future()
+        await ended
     finally:
-        del call.server.listening[call.ident]
+        del call.server.listening[call.ident], call.server.listening_ends[call.ident]
+    return {"_meta": {META + "subscriptionId": call.ident}}
 
 
 def check_envelope(params: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ class Server:
         self.client_offers: dict[str, Any] = {}
         self.log_level = "debug"
         self.listening: dict[Any, dict[str, Any]] = {}
+        self.listening_ends: dict[Any, asyncio.Future[None]] = {}
         self.sleeps: dict[str, str] = {}
         self.heard: list[str] = []
         self.subscribed: set[str] = set()
