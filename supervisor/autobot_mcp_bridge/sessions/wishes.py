@@ -2,7 +2,8 @@
 
 A handshake process is subscribed to each resource and told one level of logs. A modern one has one
 `subscriptions/listen` request of the proxy's, which is replaced when the wishes change: the old one
-counts until the new one is acknowledged, so that no change is told twice or not at all.
+counts until the new one is acknowledged, so that no change is told twice or not at all. While many
+listeners come and go at once, what changes is asked for together, as fast as it is acknowledged.
 """
 
 from typing import Any
@@ -23,6 +24,8 @@ from autobot_mcp_bridge.sessions.session import LEVELS, SessionTable
 
 # Deadline of the proxy's own requests, in seconds.
 OWN_CALL = 3.0
+# Replacements that a modern process is sent ahead of its acknowledgement.
+MOST_AHEAD = 8
 
 
 class Wishes:
@@ -33,6 +36,8 @@ class Wishes:
         self._listeners = listeners
         self._listening = 0  # the listen request whose messages count; 0: none
         self._next = 0  # the one that is not acknowledged yet
+        self._ahead = 0  # listen requests since the last acknowledgement
+        self._capabilities: dict[str, Any] = {}
         self._told: frozenset[str] = frozenset()
         self._level = ""  # of the handshake process; "": its own choice
 
@@ -92,10 +97,13 @@ class Wishes:
             capabilities: what it is capable of.
             fresh: it has not been asked by us before.
         """
-        wanted = self.uris()
+        self._capabilities = capabilities
         if fresh:
-            self._listening = self._next = 0
-        elif wanted == self._told:
+            self._listening = self._next = self._ahead = 0
+        elif self._ahead >= MOST_AHEAD and channel.stands(self._next):
+            return  # its acknowledgement brings this about
+        wanted = self.uris()
+        if not fresh and wanted == self._told:
             return
         wish: dict[str, Any] = {
             field: True
@@ -114,6 +122,7 @@ class Wishes:
         if self._next:
             channel.stand_down(self._next)
         self._next, self._told = number, wanted
+        self._ahead += 1
 
     def takes(self, channel: Channel, message: dict[str, Any]) -> bool:
         """Whether a modern process's message about a subscription is news."""
@@ -123,7 +132,8 @@ class Wishes:
         if number == self._next:
             if self._listening:
                 channel.stand_down(self._listening)
-            self._listening, self._next = self._next, 0
+            self._listening, self._next, self._ahead = self._next, 0, 0
+            self.listen(channel, self._capabilities, fresh=False)
         return False
 
 
