@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from functools import partial
 
 import pytest
 
 from support.bridge import Bridge
 from support.client import META, code_of
-from support.fakes import entry
+from support.fakes import echo, entry
 from support.waiting import PATIENCE, eventually, remains
 
 MANY = 300
@@ -91,3 +92,30 @@ async def test_a_server_that_asks_without_an_end_is_given_up():
         answer = await session.call("forever", {}, within=WITHIN)
         assert code_of(answer) == "bad_answer"
         assert int(await session.text("counter")) == 34
+
+
+@pytest.mark.parametrize("make", [modern, partial(echo, "files")], ids=["modern", "old"])
+async def test_what_listeners_and_sessions_subscribe_to_is_bounded_together(make):
+    async with Bridge([make()]) as bridge, bridge.modern("files") as client:
+        long = "note:///" + "x" * 8000
+        streams, refused = [], None
+        for number in range(6):
+            uris = [f"{long}{number}-{each}" for each in range(30)]
+            wish = {"notifications": {"resourceSubscriptions": uris}}
+            stream = await client.open_stream(client.request_of("subscriptions/listen", wish))
+            streams.append(stream)
+            if stream.status != 200:
+                refused = await stream.json()
+                break
+        assert refused is not None
+        assert code_of(refused) == "too_many_sessions"
+        assert len(streams) == 5  # of 240,000 characters each
+        for stream in streams:
+            stream.reset()
+        async with bridge.session("files") as session:
+            answers = [
+                await session.request("resources/subscribe", {"uri": f"{long}{number}"})
+                for number in range(33)
+            ]
+        assert [list(answer)[-1] for answer in answers] == ["result"] * 32 + ["error"]
+        assert code_of(answers[-1]) == "queue_full"
