@@ -15,28 +15,24 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from support import proc
 from support.bridge import Bridge
 from support.client import META, Client, Modern, Session, answer_to, dumps, text_of
+from support.soak_session import Talk
+from support.soaked import ELICIT, UPDATED, WITHIN, CrossedError, Kill, Tally, filled_in, same
 from support.storm import RSS_GROWTH, alike_ids, mine
-from support.waiting import PATIENCE, eventually
+from support.waiting import eventually
 from support.wire import Response, Stream
 
-WITHIN = 30.0 * PATIENCE  # seconds; what has no answer by then is lost
 WARM_UP = 20.0  # seconds of the same load before the baseline is taken
 SINGLE = 4  # callers who make one call at a time
 KILL_PAUSE = (15.0, 20.0)  # seconds from one kill to the next: at most 4 a minute
 FAULTS = (OSError, EOFError, TimeoutError, AssertionError, ValueError, KeyError)
-ELICIT = "elicitation/create"
-UPDATED = "notifications/resources/updated"
 OFFERS = {META + "clientCapabilities": {"elicitation": {}}}
-# What an isolated server's client is told when the process that it talked to is no more.
-OVER = ("server_crashed", "input_late")
-CODE_GONE = -32001  # of a session that has ended with its process
 
 
 @dataclass(frozen=True)
@@ -53,59 +49,6 @@ class Kind:
     asks: frozenset[str]
     sessions: int
     isolated: bool = False
-
-
-@dataclass
-class Kill:
-    pid: int
-    began: float
-    ended: float = float("inf")
-
-
-@dataclass
-class Tally:
-    """What came of it all.
-
-    Attributes:
-        done: right answers, by what was done.
-        left: clients that vanished, by how.
-        told: changes that listeners heard of.
-        errors: what was not answered: what, from when to when, its answer or None.
-        wrong: answers that are not of their request.
-    """
-
-    done: Counter[str] = field(default_factory=Counter)
-    left: Counter[str] = field(default_factory=Counter)
-    told: Counter[str] = field(default_factory=Counter)
-    errors: list[tuple[str, float, float, Any]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    kills: list[Kill] = field(default_factory=list)
-
-    def unexplained(self) -> list[str]:
-        return [
-            f"{what}: {error}"
-            for what, began, ended, error in self.errors
-            if not any(k.began <= ended and began <= k.ended for k in self.kills)
-            or not is_of_a_kill(error)
-        ]
-
-
-def is_of_a_kill(error: Any) -> bool:
-    """Whether this JSON-RPC error is what the death of a server leads to."""
-    if not isinstance(error, dict):
-        return False
-    data = error.get("data") or {}
-    if (death := data.get("death")) is not None:
-        return bool(death.get("signal") == "SIGKILL")
-    return data.get("code") in OVER or error.get("code") == CODE_GONE
-
-
-def filled_in(nonce: str) -> dict[str, Any]:
-    return {"action": "accept", "content": {"nonce": nonce}}
-
-
-class CrossedError(Exception):
-    """An answer that is not of its request."""
 
 
 class Soak:
@@ -263,7 +206,7 @@ class Soak:
                 # Where several calls are open it may come on the session's own stream instead.
                 asked = await _either(stream, ELICIT, ident)
                 if "method" in asked:
-                    _same(nonce, asked["params"]["message"])
+                    same(nonce, asked["params"]["message"])
                     reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
                     await client.send(reply, within=WITHIN)
                     asked = await _either(stream, ident, ident)
@@ -275,7 +218,7 @@ class Soak:
             asked = answer_to(await client.send(message, within=WITHIN), message["id"])
             if asked.get("result", {}).get("resultType") == "input_required":
                 ((key, request),) = asked["result"]["inputRequests"].items()
-                _same(nonce, request["params"]["message"])
+                same(nonce, request["params"]["message"])
                 retry = client.call_of("ask", question)
                 state = asked["result"].get("requestState")
                 more = {"inputResponses": {key: answer}, "requestState": state}
@@ -308,7 +251,7 @@ class Soak:
         message = client.request_of("subscriptions/listen", wish, uri)
         stream = await client.open_stream(message)
         try:
-            if not is_events(stream):
+            if not stream.is_stream:
                 refused: dict[str, Any] = await stream.json()
                 return refused
             first = await stream.event(within=WITHIN)
@@ -425,139 +368,9 @@ class Soak:
         }
 
 
-class Talk:
-    """A handshake session, used by several clients at once, opened again when it has ended."""
-
-    def __init__(self, soak: Soak) -> None:
-        self._soak = soak
-        self._client: Session | None = None
-        self._opening = asyncio.Lock()
-        self._began = 0.0
-        self._after: str | None = None  # the last event that its own stream has brought
-        self.uri = f"own:///{soak.nonce()}"
-
-    async def _open(self) -> Session | None:
-        async with self._opening:
-            if self._client is None:
-                client = self._soak.bridge.session(
-                    self._soak.instance, ids=itertools.count(), opened=False
-                )
-                self._began = time.monotonic()
-                if await self._soak.account("initialize", self._initialize(client)) is None:
-                    self._client, self._after = client, None
-            return self._client
-
-    async def _initialize(self, client: Session) -> dict[str, Any]:
-        message = client.initialize_of("initialize")
-        response = await client.send(message, within=WITHIN)
-        answer = answer_to(response, message["id"])
-        if "result" in answer:
-            client.session = response.header("Mcp-Session-Id")
-            client.version = answer["result"]["protocolVersion"]
-            await client.notify("notifications/initialized")
-            await client.request("resources/subscribe", {"uri": self.uri}, within=WITHIN)
-        return answer
-
-    async def _do(self, what: str, deed: Callable[[Session], Awaitable[Any]]) -> None:
-        client = await self._open()
-        if client is None:
-            return
-        since = self._began if self._soak.kind.isolated else None
-        error = await self._soak.account(what, deed(client), since)
-        if error is not None and self._soak.kind.isolated and self._client is client:
-            self._client = None  # its session has ended, or will be found to have
-            await client.drop()
-
-    async def act(self) -> None:
-        asks = "handshake" in self._soak.kind.asks
-        await self._do("handshake call", lambda client: self._soak.call(client, asks=asks))
-
-    async def hear(self) -> None:
-        """Read the session's own stream for a while, and break it in the middle."""
-        await self._do("GET stream", self._heard)
-
-    async def _heard(self, client: Session) -> dict[str, Any] | None:
-        for _ in range(3):
-            # What another process's session has brought says nothing here.
-            stream = await client.listen(self._after if self._client is client else None)
-            try:
-                if stream.status != 200:
-                    self._after = None
-                    return {"error": (await stream.json()).get("error")}
-                await client.call("touch", {"uri": self.uri}, within=WITHIN)
-                with suppress(TimeoutError):
-                    while (told := await stream.event(within=1.0)) is not None:
-                        if told["method"] == UPDATED:
-                            self._soak.check(told, self.uri, None)
-                        elif told["method"] == ELICIT:
-                            answer = filled_in(told["params"]["message"])
-                            reply = {"jsonrpc": "2.0", "id": told["id"], "result": answer}
-                            await client.send(reply, within=WITHIN)
-                if self._client is client:
-                    self._after = stream.last_id or self._after
-            finally:
-                stream.reset()
-        return None
-
-    async def come_back(self) -> None:
-        """Break the stream of a call after its first event, and get the rest by its id."""
-        await self._do("call resumed", self._resumed)
-
-    async def _resumed(self, client: Session) -> dict[str, Any]:
-        nonce, ident = self._soak.nonce(), next(client.ids)
-        arguments = {"nonce": nonce, "steps": 4, "delay": 0.1}
-        message = client.call_of("progress", arguments, ident, nonce)
-        seen: list[int] = []
-        stream = await client.open_stream(message)
-        try:
-            if not is_events(stream):
-                answer = await stream.json()
-            elif (answer := await self._some(stream, nonce, ident, seen, until=1)) is None:
-                stream.reset()
-                stream = await client.listen(stream.last_id)
-                if stream.status != 200:
-                    return {"error": (await stream.json()).get("error")}
-                answer = await self._some(stream, nonce, ident, seen)
-        finally:
-            stream.reset()
-        if answer is None:
-            raise EOFError("the stream ended before the answer")
-        if "result" in answer:
-            _same(nonce, text_of(answer))
-            _same([1, 2, 3, 4], seen)
-        return answer
-
-    async def _some(
-        self, stream: Stream, nonce: str, ident: object, seen: list[int], until: int = 10
-    ) -> dict[str, Any] | None:
-        """The answer; None when the stream has ended, or so many steps were seen."""
-        while len(seen) < until and (message := await stream.event(within=WITHIN)) is not None:
-            if "method" not in message:
-                _same(ident, message["id"])
-                found: dict[str, Any] = message
-                return found
-            if message["method"] == "notifications/progress":
-                _same((nonce, nonce), tuple(message["params"][k] for k in NAMES))
-                seen.append(message["params"]["progress"])
-        return None
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.delete()
-            await self._client.drop()
-
-
-NAMES = ("progressToken", "message")
-
-
-def _same(wanted: object, found: object) -> None:
-    if wanted != found:
-        raise CrossedError(f"{found!r} instead of {wanted!r}")
-
-
 async def _either(stream: Stream, method: object, ident: object) -> dict[str, Any]:
     """The next question, or the answer."""
-    if not is_events(stream):
+    if not stream.is_stream:
         plain: dict[str, Any] = await stream.json()
         return plain
     while (message := await stream.event(within=WITHIN)) is not None:
@@ -565,11 +378,6 @@ async def _either(stream: Stream, method: object, ident: object) -> dict[str, An
             found: dict[str, Any] = message
             return found
     raise EOFError("the stream ended before the answer")
-
-
-def is_events(stream: Stream) -> bool:
-    """Not a plain answer: one that came before any event."""
-    return (stream.header("Content-Type") or "").startswith("text/event-stream")
 
 
 def _without_updates(response: Response) -> Response:

@@ -137,6 +137,11 @@ class Stream:
                     return message
         raise AssertionError(f"the stream ended before {method_or_id!r}")
 
+    @property
+    def is_stream(self) -> bool:
+        """Not a plain answer: one that came before any event."""
+        return (self.header("Content-Type") or "").startswith("text/event-stream")
+
     async def json(self, *, within: float = WITHIN) -> Any:
         """The body of an answer that is no stream after all."""
         length = int(self.header("Content-Length") or 0)

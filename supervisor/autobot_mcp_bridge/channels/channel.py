@@ -164,6 +164,10 @@ class Channel:
         self._standing[number] = ended
         return number
 
+    def stands(self, number: int) -> bool:
+        """Whether such a request has had no answer yet."""
+        return number in self._standing
+
     def stand_down(self, number: int) -> None:
         """Tell the server that a request which stands is over; idempotent."""
         if self._standing.pop(number, None) is not None:

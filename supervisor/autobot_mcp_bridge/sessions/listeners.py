@@ -13,6 +13,10 @@ from autobot_mcp_bridge.sessions.session import MAX_SUBSCRIPTIONS, MAX_URI
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 URIS = "resourceSubscriptions"
+# Characters of the uris that the listeners of one token, and all of a server, ask for together: each
+# is held here, and all are one line to a modern process (caps.queue).
+MAX_WISHED_OF_TOKEN = 1 << 20
+MAX_WISHED = 4 << 20
 # Field of the filter: what it asks for, and the capability that promises it, by area and flag.
 FILTER = {
     "toolsListChanged": ("notifications/tools/list_changed", "tools"),
@@ -35,6 +39,11 @@ class Listener:
     outbox: Outbox
     methods: frozenset[str]
     uris: frozenset[str]
+
+    @property
+    def wished(self) -> int:
+        """Characters of its uris."""
+        return sum(map(len, self.uris))
 
     def acknowledgement(self) -> bytes:
         """The first message: what of the wish is granted."""
@@ -83,8 +92,8 @@ class Listeners:
             CallError: the wish is no filter, or there are too many.
         """
         wish = wish_of(message)
-        held = sum(each.principal.digest == principal.digest for each in self._all)
-        if len(self._all) >= self._most or held >= self._most_of_token:
+        held = [each for each in self._all if each.principal.digest == principal.digest]
+        if len(self._all) >= self._most or len(held) >= self._most_of_token:
             raise CallError(Cause.TOO_MANY_SESSIONS, "there are too many listeners", retry_after=60)
         methods = frozenset(
             method
@@ -94,6 +103,13 @@ class Listeners:
         uris = wish.get(URIS, [])
         if not promised(capabilities, "resources", "subscribe"):
             uris = []
+        wished = sum(map(len, uris))
+        if (
+            wished + sum(each.wished for each in held) > MAX_WISHED_OF_TOKEN
+            or wished + sum(each.wished for each in self._all) > MAX_WISHED
+        ):
+            text = f"params.notifications.{URIS}: all listeners together ask for too many uris"
+            raise CallError(Cause.TOO_MANY_SESSIONS, text, retry_after=60)
         listener = Listener(
             principal, message["id"], make_outbox(principal), methods, frozenset(uris)
         )

@@ -25,6 +25,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 # Subscriptions that one session may hold.
 MAX_SUBSCRIPTIONS = 1000
 MAX_URI = 8192  # characters of one
+MAX_SUBSCRIBED = 256 * 1024  # characters of all
 # So many full streams of one token may wait for readers; with more, each gets less.
 STREAMS_FULL = 16
 # Bytes of all events of a server's streams that the next process gets: to write and to read them

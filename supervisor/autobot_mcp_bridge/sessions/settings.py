@@ -12,6 +12,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.sessions.exchange import Finish
 from autobot_mcp_bridge.sessions.session import (
     LEVELS,
+    MAX_SUBSCRIBED,
     MAX_SUBSCRIPTIONS,
     MAX_URI,
     Session,
@@ -81,7 +82,8 @@ class Settings:
     def _check(self, session: Session, uri: str) -> None:
         if len(uri) > MAX_URI:
             raise CallError(Cause.BAD_TEXT, f"uri: at most {MAX_URI} characters")
-        if len(session.subscriptions) >= MAX_SUBSCRIPTIONS:
+        held = len(uri) + sum(map(len, session.subscriptions))
+        if len(session.subscriptions) >= MAX_SUBSCRIPTIONS or held > MAX_SUBSCRIBED:
             raise CallError(Cause.QUEUE_FULL, "the session has too many subscriptions")
 
     def _set_level(self, session: Session, level: str) -> None:

@@ -2,7 +2,8 @@
 
 A handshake process is subscribed to each resource and told one level of logs. A modern one has one
 `subscriptions/listen` request of the proxy's, which is replaced when the wishes change: the old one
-counts until the new one is acknowledged, so that no change is told twice or not at all.
+counts until the new one is acknowledged, so that no change is told twice or not at all. While many
+listeners come and go at once, what changes is asked for together, as fast as it is acknowledged.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ from autobot_mcp_bridge.sessions.session import LEVELS, SessionTable
 OWN_CALL = 3.0
 # After so many seconds a listen request is made anew that its server has ended.
 LISTEN_AGAIN = 1.0
+# Replacements that a modern process is sent ahead of its acknowledgement.
+MOST_AHEAD = 8
 
 
 class Wishes:
@@ -40,6 +43,8 @@ class Wishes:
         self._channel: Channel | None = None
         self._listening = 0  # the listen request whose messages count; 0: none
         self._next = 0  # the one that is not acknowledged yet
+        self._ahead = 0  # listen requests since the last acknowledgement
+        self._capabilities: dict[str, Any] = {}
         self._told: frozenset[str] | None = frozenset()  # None: it has to be told again
         self._level = ""  # of the handshake process; "": its own choice
 
@@ -104,10 +109,13 @@ class Wishes:
             capabilities: what it is capable of.
             fresh: it has not been asked by us before.
         """
-        wanted = self.uris()
+        self._capabilities = capabilities
         if fresh:
-            self._listening = self._next = 0
-        elif wanted == self._told:
+            self._listening = self._next = self._ahead = 0
+        elif self._ahead >= MOST_AHEAD and channel.stands(self._next):
+            return  # its acknowledgement brings this about
+        wanted = self.uris()
+        if not fresh and wanted == self._told:
             return
         wish: dict[str, Any] = {
             field: True
@@ -126,6 +134,7 @@ class Wishes:
         if self._next:
             channel.stand_down(self._next)
         self._channel, self._next, self._told = channel, number, wanted
+        self._ahead += 1
 
     def _ended(self, channel: Channel, capabilities: dict[str, Any], number: int) -> None:
         """The process has ended a listen request by itself: one that it had granted is renewed."""
@@ -146,9 +155,12 @@ class Wishes:
         if message["method"] != ACKNOWLEDGED:
             return number is not None and number == self._listening
         if number == self._next:
-            if self._listening and self._channel is not None:
+            if self._channel is None:
+                return False
+            if self._listening:
                 self._channel.stand_down(self._listening)
-            self._listening, self._next = self._next, 0
+            self._listening, self._next, self._ahead = self._next, 0, 0
+            self.listen(self._channel, self._capabilities, fresh=False)
         return False
 
 
