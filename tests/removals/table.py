@@ -262,8 +262,8 @@ REMOVALS = {
     ),
     "C11": Removal(
         "proxy/streams.py",
-        "if reader.returns and session.primed:",
-        "if False:",
+        "\\nretry: {RETRY_MS}\\n",
+        "\\n",
         RESUME + "a_stream_that_ends_with_the_proxy_says_when_to_come_back",
     ),
     "C12": Removal(
