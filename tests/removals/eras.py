@@ -80,8 +80,8 @@ OTHERS = {
     ),
     "E11": Removal(
         "proxy/modern.py",
-        "    _check(request, incoming, client_id or NULL)\n",
-        "    _check(request, incoming, client_id or NULL)\n"
+        "    _check(request, incoming, client_id or NULL, served.conversations.versions)\n",
+        "    _check(request, incoming, client_id or NULL, served.conversations.versions)\n"
         '    if "Mcp-Session-Id" in request.headers:\n'
         '        raise Refusal(error_reply(404, INVALID_REQUEST, "session not found"))\n',
         PROTOCOL + "the_modern_era_ignores_a_session_id_and_makes_none",
@@ -205,9 +205,9 @@ OTHERS = {
         ERAS + "what_a_handshake_server_lacks_of_the_modern_era_is_added",
     ),
     "G6": Removal(
-        "sessions/dialects.py",
-        'spoken = SUPPORTED if shared else hello["supportedVersions"]',
-        "spoken = SUPPORTED",
+        "model/versions.py",
+        'return tuple(version for version in SUPPORTED if version in hello["supportedVersions"])',
+        "return SUPPORTED",
         ERAS + "discover_names_the_handshake_where_it_is_served_only[isolated-modern-False]",
     ),
     # H: stdio
