@@ -85,7 +85,7 @@ show-rollout: setup ansible dist  ## the same of the rollout by Ansible, on Debi
 show-protocol: setup  ## the same of MCP in both eras: suite, probes, clients, streams, OAuth (root)
 	@exec $(VENV)/python tests/show_protocol.py $(ARGS)
 
-trace: setup  ## show each requirement with its tests and their results
+trace: setup ansible  ## show each requirement with its tests and their results
 	@exec $(VENV)/python tests/trace.py $(ARGS)
 
 install-hooks: setup  ## let git run the linters before each commit

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 _TRANSPORT_25 = "25 basic/transports"
 _TRANSPORT_26 = "26 basic/transports/streamable-http"
+_LISTEN = "26 basic/patterns/subscriptions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ REQUIREMENTS = (
     Requirement("NV-12", "the tool allow-list holds for listing and for calling", "NV-12"),
     Requirement("NV-13", "/healthz and Prometheus /metrics are served", "NV-13"),
     Requirement("NV-14", "servers.json is read again without a restart", "NV-14"),
+    Requirement(
+        "NV-15", "a service; simple or replicated: a server is on one host, by its name", "NV-15"
+    ),
+    Requirement("NV-16", "that npx and uvx are there is looked at before a change", "NV-16"),
     Requirement("A1", "a server has one path ending in /mcp, which takes POST", _TRANSPORT_25),
     Requirement("A2", "any other method is 405 with Allow", "RFC 9110 15.5.6"),
     Requirement("A3", "an Origin that is not allowed is 403, none is accepted", _TRANSPORT_26),

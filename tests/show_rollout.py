@@ -40,6 +40,10 @@ CHECKS: dict[str, Check] = {
     "site": tests(
         "bare Debian to a served call, then the rest", "-m", "lab", "tests/rollout/test_site.py"
     ),
+    "preflight": tests(
+        "a host without what its servers need is refused", "tests/rollout/test_preflight.py"
+    ),
+    "real": tests("servers of PyPI and npm by site.yml", "-m", "lab", "tests/rollout/test_real.py"),
     "templates": tests("templates, Ansible's and ours", "tests/rollout/test_templates.py"),
     "lint": lint,
     "molecule": molecule,
@@ -73,6 +77,13 @@ CHECKS: dict[str, Check] = {
     ),
     "placement": tests(
         "a fourth host, of 1,000 names", "tests/unit/rollout/test_placement.py", moved_percent=28
+    ),
+    "package": tests(
+        "Debian packages by site.yml, under load",
+        "-m",
+        "lab",
+        "tests/rollout/test_deb.py",
+        failed_calls=0,
     ),
     "deb": tests(
         "Debian packages, from install to purge", "-m", "lab", "tests/systemd/test_deb.py"

@@ -32,6 +32,8 @@ TIMEOUTS = {
     "deb": 3600.0,
     "conformance": 1800.0,
     "molecule": 3600.0,
+    "package": 3600.0,
+    "real": 2400.0,
     "removals": 2400.0,
     "restart": 2400.0,
     "rotate": 2400.0,

@@ -6,9 +6,12 @@ be reachable only by the host's mirrors, wheel directories and certificates.
 
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+ASK_TIMEOUT = 60.0  # seconds for a package tool to tell its settings
 _PLACES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/usr/local/share/ca-certificates")
 _SETTINGS = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/npmrc", "/usr/etc/npmrc")
 _OF_USER = (".config/pip/pip.conf", ".pip/pip.conf", ".npmrc")
@@ -24,6 +27,22 @@ _NOT_LENT = ("/usr", "/etc/ssl", "/dev", "/proc", "/sys", "/run", "/tmp", "/root
 def variables() -> dict[str, str]:
     """Return the variables that tell package tools how to reach their registries."""
     return {name: value for name, value in os.environ.items() if _VARIABLE.fullmatch(name)}
+
+
+def registries() -> dict[str, str]:
+    """Return the same, and the addresses of the registries that this machine's files name."""
+    found = variables()
+    for variable, words in (
+        ("NPM_CONFIG_REGISTRY", ["npm", "config", "get", "registry"]),
+        ("PIP_INDEX_URL", ["python3", "-m", "pip", "config", "get", "global.index-url"]),
+    ):
+        if shutil.which(words[0]):
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=ASK_TIMEOUT, check=False
+            )
+            if done.returncode == 0 and done.stdout.startswith("http"):
+                found.setdefault(variable, done.stdout.strip())
+    return found
 
 
 def paths() -> list[tuple[Path, Path]]:

@@ -26,6 +26,7 @@ from rules.tree import ROOT
 
 ADMINISTRATOR = "admin"
 MIRROR = "/srv/wheels"
+LOOPBACK = "127.0.0.1"
 PIP = f"[global]\nno-index = true\nfind-links = {MIRROR}\n"
 KEY_TIMEOUT = 30.0  # seconds to make a pair of keys
 PREPARE = f"""
@@ -55,10 +56,26 @@ def up(lab: Lab, name: str, suite: str) -> Container:
         LabError: it cannot be made.
     """
     container = labs.up(lab, name, suite, binds=[Bind(str(wheels()), MIRROR)])
-    public = key(lab).with_suffix(".pub").read_text(encoding="utf-8")
-    container.check("sh", "-euc", PREPARE, stdin=public)
+    _prepare(lab, container)
     container.write("/etc/pip.conf", PIP)
     return container
+
+
+def up_online(lab: Lab, name: str, suite: str, port: int) -> Container:
+    """Boot one on this machine's network, with its package settings; sshd is on loopback's port.
+
+    Raises:
+        LabError: it cannot be made.
+    """
+    container = labs.up(lab, name, suite, host_network=True)
+    container.write("/etc/ssh/sshd_config.d/port.conf", f"Port {port}\nListenAddress {LOOPBACK}\n")
+    _prepare(lab, container)
+    return container
+
+
+def _prepare(lab: Lab, container: Container) -> None:
+    public = key(lab).with_suffix(".pub").read_text(encoding="utf-8")
+    container.check("sh", "-euc", PREPARE, stdin=public)
 
 
 def variables(lab: Lab) -> dict[str, str]:

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from rules.tree import ROOT
 from support.waiting import PATIENCE
 
 BIN = ROOT / ".venv-ansible" / "bin"
-TIMEOUT = 300.0 * PATIENCE  # seconds for one playbook; the longest needs about 40 on two idle cores
+# Seconds for one playbook, only to end one that hangs: the longest needs about 40 on two idle cores,
+# and took 300 on two that others were using, too.
+TIMEOUT = 900.0 * PATIENCE
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", re.MULTILINE)
 
 
@@ -44,11 +46,13 @@ class Rollout:
     Attributes:
         folder: a test's own, for the inventory.
         suites: host to its suite.
+        own: host to variables of its own.
     """
 
     lab: Lab
     folder: Path
     suites: Mapping[str, str]
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def up(self) -> list[Container]:
         return [hosts.up(self.lab, name, suite) for name, suite in self.suites.items()]
@@ -56,7 +60,7 @@ class Rollout:
     def run(self, playbook: str, *words: str, **variables: Any) -> Run:
         """Run a playbook of playbooks/ with these variables for every host."""
         inventory = self.folder / "hosts.json"
-        group = {"hosts": {name: {} for name in self.suites}, "vars": variables}
+        group = {"hosts": {name: self.own.get(name, {}) for name in self.suites}, "vars": variables}
         inventory.write_text(json.dumps({"mcp_hosts": group}), encoding="utf-8")
         connection = ROOT / "molecule" / "shared" / "inventory" / "connection.yml"
         where = ("--inventory", str(connection), "--inventory", str(inventory))

@@ -19,6 +19,7 @@ from support.proxy_unit import KeptSession
 FAKES = "/opt/mcp-servers"
 SESSIONS = 10  # of each host's load
 ENOUGH = 100  # calls, before and after what is watched
+PATIENT = 60.0  # seconds that the official clients wait for an answer, unless told otherwise
 PAUSE = 0.1  # seconds between two calls of one: Ansible needs the processors, too
 
 
@@ -79,7 +80,7 @@ class Served:
         try:
             for client in clients:
                 await client.initialize()
-            async with Load(clients, PAUSE) as load:
+            async with Load(clients, PAUSE, within=PATIENT) as load:
                 await load.more(ENOUGH)
                 yield load
                 await load.more(ENOUGH)

@@ -98,3 +98,20 @@ def test_an_overlap_of_nothing_is_refused(hosts):
     run = hosts.run("rotate-tokens.yml", mcp_bridge_tokens_overlap="0s")
     assert run.status != 0
     assert "mcp_bridge_tokens_overlap is 0s" in run.output
+
+
+def test_a_mistake_in_a_server_s_file_keeps_no_token_from_being_rotated(hosts):
+    for container in hosts.containers:
+        Product(container).token("echo")
+    old = [tokens(container) for container in hosts.containers]
+    for container in hosts.containers:
+        container.write("/etc/mcp-bridge/servers.d/broken.json", "{")
+    try:
+        hosts.run("rotate-tokens.yml").checked()
+    finally:
+        for container in hosts.containers:
+            container.check("rm", "/etc/mcp-bridge/servers.d/broken.json")
+
+    for container, before in zip(hosts.containers, old, strict=True):
+        new = {token["id"] for token in tokens(container)} - {token["id"] for token in before}
+        assert len(new) == 1

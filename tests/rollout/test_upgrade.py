@@ -68,6 +68,7 @@ async def test_a_release_is_exchanged_under_load_without_a_failed_call(
 
     record_property("calls", load.calls)
     record_property("failed_calls", len(load.failed))
+    record_property("longest_seconds", round(load.longest, 1))
     assert run.status == 0, run.output
     assert load.failed == []
     assert invocations(hosts) == before
@@ -92,6 +93,7 @@ async def test_a_broken_release_is_taken_back_on_the_canary_and_reaches_no_furth
 
     record_property("calls", load.calls)
     record_property("failed_calls", len(load.failed))
+    record_property("longest_seconds", round(load.longest, 1))
     assert run.status != 0, run.output
     assert "The release before is back" in run.output, run.output
     assert programs(hosts) == old

@@ -118,6 +118,9 @@ class Server:
         value = str(arguments.get("text", "")) + "x" * int(arguments.get("size", 0))
         after(float(arguments.get("delay", 0)), text, ident, value)
 
+    def tool_length(self, ident: Any, arguments: dict[str, Any], params: Any) -> None:
+        text(ident, len(arguments["text"]))
+
     def tool_mirror(self, ident: Any, arguments: Any, params: Any) -> None:
         text(ident, params)
 
@@ -186,6 +189,27 @@ class Server:
             return
         text(ident, arguments.get("nonce", "done"))
 
+    def tool_flood(self, ident: Any, arguments: dict[str, Any], params: dict[str, Any]) -> None:
+        """Many notifications of some kinds, as fast as they are taken, then the answer."""
+        told = {
+            "progress": ("notifications/progress", {"progress": 1}),
+            "log": ("notifications/message", {"level": "info"}),
+            "updated": ("notifications/resources/updated", {"uri": arguments.get("uri")}),
+            "list": ("notifications/tools/list_changed", {}),
+        }
+        method, values = told[arguments["kind"]]
+        if arguments["kind"] == "progress":
+            values["progressToken"] = params["_meta"]["progressToken"]
+        elif arguments["kind"] == "log":
+            values["data"] = "x" * 1000
+        line = stdio.encode({"jsonrpc": "2.0", "method": method, "params": self.flooded(values)})
+        for _ in range(int(arguments["count"]) // 100):
+            stdio.write(line * 100)
+        text(ident, "flooded")
+
+    def flooded(self, values: dict[str, Any]) -> dict[str, Any]:
+        return values
+
     def tool_late_progress(self, ident: Any, arguments: Any, params: dict[str, Any]) -> None:
         token = params["_meta"]["progressToken"]
         text(ident, "done")
@@ -221,11 +245,38 @@ class Server:
         event, answer = threading.Event(), []
         own = f"ask-{ident}"
         self.asked[own] = (event, answer)
-        stdio.send({"id": own, "method": arguments["method"], "params": {}})
+        asked = arguments.get("params", {})
+        stdio.send({"id": own, "method": arguments["method"], "params": asked})
 
         def wait() -> None:
             event.wait(timeout=10)
             text(ident, answer[0] if answer else None)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def tool_ask_many(self, ident: Any, arguments: dict[str, Any], params: Any) -> None:
+        """Ask as often as wanted at once; the result counts how many answers were which."""
+        asked, kinds = int(arguments["count"]), Counter[str]()
+        all_in = threading.Event()
+
+        class Told:
+            def append(self, answer: dict[str, Any]) -> None:
+                kinds[next(iter(answer))] += 1
+
+            def set(self) -> None:
+                if kinds.total() == asked:
+                    all_in.set()
+
+        told: Any = Told()
+        for number in range(asked):
+            own = f"many-{ident}-{number}"
+            self.asked[own] = (told, told)
+            question = {"message": str(number) + "x" * int(arguments.get("size", 0))}
+            stdio.send({"id": own, "method": "elicitation/create", "params": question})
+
+        def wait() -> None:
+            all_in.wait(timeout=10)
+            text(ident, kinds)
 
         threading.Thread(target=wait, daemon=True).start()
 
@@ -297,13 +348,17 @@ class Server:
         text(ident, "after stderr")
 
 
-def main() -> None:
+def options_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tools", default="")
     parser.add_argument("--page", type=int, default=0)
     parser.add_argument("--start", type=float, default=0)
     parser.add_argument("--starts")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = options_of().parse_args()
     if options.starts:
         with open(options.starts, "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time
             file.write(f"{os.getpid()}\n")

@@ -95,6 +95,7 @@ def ignore_stop() -> None:
 def flush(path: str, seconds: str = "3") -> None:
     """Needs a while after the end of stdin to write its state."""
     serve()
+    Path(f"{path}.ending").touch()
     time.sleep(float(seconds))
     Path(path).write_text("flushed", encoding="utf-8")
 
@@ -183,6 +184,16 @@ def says(first: str, *others: str) -> None:
             stdio.write(texts.pop(0).replace("ID", str(message["id"])).encode() + b"\n")
         else:
             answer(message)
+
+
+def chatty() -> None:
+    """Says something in the same breath as its initialize answer."""
+    message = next(stdio.messages())
+    result = stdio.initialize_result(message, {"tools": {}, "logging": {}})
+    said = {"method": "notifications/message", "params": {"level": "info", "data": "here"}}
+    lines = ({"id": message["id"], "result": result}, said)
+    stdio.write(b"".join(stdio.encode({"jsonrpc": "2.0", **line}) for line in lines))
+    serve()
 
 
 def refuse() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+members: dict[str, Any] = {}  # of every result, beside its own
 _lock = threading.Lock()
 
 
@@ -28,7 +29,7 @@ def send(message: Any) -> None:
 
 
 def result(ident: Any, value: Any) -> None:
-    send({"id": ident, "result": value})
+    send({"id": ident, "result": {**members, **value} if members else value})
 
 
 def text(ident: Any, value: Any) -> None:

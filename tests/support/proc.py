@@ -43,6 +43,17 @@ def rss(pid: int) -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def forget_peak(pid: int) -> None:
+    """From now on `peak` tells of what comes (proc(5), clear_refs)."""
+    (_PROC / str(pid) / "clear_refs").write_text("5", encoding="ascii")
+
+
+def peak(pid: int) -> int:
+    """The most resident bytes that it has had."""
+    status = (_PROC / str(pid) / "status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def children(pid: int) -> list[int]:
     """The direct children, zombies included."""
     found: list[int] = []

@@ -16,6 +16,7 @@ from support.waiting import PATIENCE
 
 WITHIN = 15.0 * PATIENCE  # seconds for one exchange
 _LIMIT = 64 << 20  # longest line of an answer: 20 MiB answers are part of the tests
+LITTLE = 1024  # the same for a client that takes as little as it can
 # socket(7): a filter of the socket's own; this one, in classic BPF, drops every packet.
 _SO_ATTACH_FILTER = 26
 _DROP_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0)
@@ -136,6 +137,12 @@ class Stream:
                     return message
         raise AssertionError(f"the stream ended before {method_or_id!r}")
 
+    async def json(self, *, within: float = WITHIN) -> Any:
+        """The body of an answer that is no stream after all."""
+        length = int(self.header("Content-Length") or 0)
+        async with asyncio.timeout(within):
+            return json.loads(await self._connection.read_exactly(length))
+
     async def close(self) -> None:
         await self._connection.close()
 
@@ -155,8 +162,11 @@ class Connection:
         self.reusable = True
 
     @classmethod
-    async def open(cls, url: str, dial: Dial | None = None) -> Self:
-        """Connect; by a socket of `dial`'s, where the address means something elsewhere only."""
+    async def open(cls, url: str, dial: Dial | None = None, limit: int = _LIMIT) -> Self:
+        """Connect; by a socket of `dial`'s, where the address means something elsewhere only.
+
+        Of what nobody asked for yet twice `limit` bytes are read.
+        """
         parts = urlsplit(url)
         async with asyncio.timeout(WITHIN):
             if dial is not None:
@@ -165,11 +175,11 @@ class Connection:
                     await asyncio.get_running_loop().sock_connect(
                         made, (parts.hostname, parts.port)
                     )
-                    return cls(*await asyncio.open_connection(sock=made, limit=_LIMIT))
+                    return cls(*await asyncio.open_connection(sock=made, limit=limit))
                 except BaseException:
                     made.close()
                     raise
-            return cls(*await asyncio.open_connection(parts.hostname, parts.port, limit=_LIMIT))
+            return cls(*await asyncio.open_connection(parts.hostname, parts.port, limit=limit))
 
     @classmethod
     async def open_unix(cls, path: str) -> Self:
@@ -244,6 +254,9 @@ class Connection:
         await self._reader.readexactly(2)
         return piece
 
+    async def read_exactly(self, size: int) -> bytes:
+        return await self._reader.readexactly(size)
+
     async def rest(self, *, within: float = WITHIN) -> bytes:
         """Everything up to the other side's close."""
         async with asyncio.timeout(within):
@@ -256,6 +269,10 @@ class Connection:
         with suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(WITHIN):
                 await self._writer.wait_closed()
+
+    def half_close(self) -> None:
+        """Send nothing more, and read on."""
+        self._writer.write_eof()
 
     def reset(self) -> None:
         """End with RST instead of FIN."""
@@ -313,11 +330,14 @@ async def raw_exchange(url: str, data: bytes, *, within: float = WITHIN) -> byte
         await connection.close()
 
 
+def narrow_socket() -> socket.socket:
+    """One that takes few bytes at a time, so that the kernel cannot take the answer."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.setblocking(False)
+    return made
+
+
 async def narrow(url: str) -> Connection:
-    """A connection that takes few bytes at a time, so that the kernel cannot take the answer."""
-    parts = urlsplit(url)
-    raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    raw.connect((parts.hostname, parts.port))
-    raw.setblocking(False)
-    return Connection(*await asyncio.open_connection(sock=raw, limit=1024))
+    """A connection by such a socket, which reads little that it is not asked for."""
+    return await Connection.open(url, narrow_socket, limit=LITTLE)

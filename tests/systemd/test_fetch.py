@@ -62,6 +62,20 @@ async def test_a_failed_install_is_the_servers_state_in_the_installers_words(fet
     await fetching.applied("lost", "lost2", within=WITHIN)
 
 
+async def test_a_failed_install_that_nobody_wants_any_more_is_no_failed_unit(fetching):
+    kept = uvx("kept", "no-such-thing-either==1.0")
+    fetching.write_servers(kept, uvx("gone", "no-such-thing-at-all==1.0"))
+    await fetching.applied("kept", "gone", state="install_failed", within=WITHIN)
+    await eventually(lambda: len(units(fetching, "--state=failed")) == 2)
+
+    fetching.write_servers(kept)
+    await fetching.applied("kept", state="install_failed", within=WITHIN)
+    assert len(units(fetching, "--state=failed")) == 1
+    fetching.write_servers()
+    await fetching.applied()
+    assert units(fetching, "--state=failed") == []
+
+
 async def test_a_killed_install_is_told_and_heals_at_the_next_apply(fetching):
     registry = fetching.registry
     registry.add_pypi("cut-off", ["1.0"], PY_SERVER)
@@ -204,6 +218,6 @@ async def test_a_host_without_npm_gets_the_node_of_the_wheel_first(fetching):
     container.check("test", "-s", f"{STORE}/pypi/{WHEEL.name}@{WHEEL.version}/.complete.json")
 
 
-def units(product):
-    words = ("list-units", "--plain", "--no-legend", "mcp-bridge-fetch@*")
+def units(product, *options):
+    words = ("list-units", "--plain", "--no-legend", *options, "mcp-bridge-fetch@*")
     return [line.split()[0] for line in product.container.check("systemctl", *words).splitlines()]

@@ -10,7 +10,14 @@ from lab.layers import MAKE_TIMEOUT
 from rules.tree import ROOT
 from support.containers import properties
 from support.footprint import listing
-from support.product import CHECKOUT, Product, checkout_binds, installed_product
+from support.product import (
+    CHECKOUT,
+    Product,
+    checkout_binds,
+    installed_product,
+    lay_code,
+    program_layer,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -86,6 +93,27 @@ def make(container, *words):
     return container.check("sh", "-c", script, timeout=MAKE_TIMEOUT)
 
 
+def test_a_first_start_opens_the_ports_of_the_settings_and_no_others(lab):
+    suite = next(iter(recipe.SUITES))
+    container = labs.up(lab, "inst-ports", suite, layers=[program_layer(lab, suite)])
+    try:
+        # Whatever holds the usual port is not in the way.
+        taken = Product(container).dial()
+        taken.bind(("127.0.0.1", 8765))
+        taken.listen()
+        container.write("/etc/mcp-bridge/host.toml", "[listen]\nport = 8770\n")
+        lay_code(container)
+        Product(container).install()
+        taken.close()
+
+        listening = container.check("ss", "-Hltn")
+        assert "127.0.0.1:8770" in listening
+        assert "127.0.0.1:8765" not in listening
+        assert properties(container, PROXY, "ActiveState") == {"ActiveState": "active"}
+    finally:
+        container.down()
+
+
 @pytest.mark.network
 @pytest.mark.parametrize("suite", recipe.SUITES)
 async def test_make_install_and_uninstall_on_a_fresh_host_leave_it_as_it_was(lab, suite):
@@ -123,7 +151,7 @@ async def test_make_install_and_uninstall_on_a_fresh_host_leave_it_as_it_was(lab
         container.write(f"{folder}/90-test.conf", dropin)
         product.install()
         await product.applied("files")
-        product.cli("uninstall")
+        assert "stopping 1 server\n" in product.cli("uninstall")
 
         assert listing(container) ^ before == set()
         units = ("list-units", "--all", "--plain", "--no-legend", "*mcp*bridge*")

@@ -108,6 +108,18 @@ async def test_a_change_that_comes_while_apply_ends_is_not_lost(product):
         product.container.check("systemctl", "daemon-reload")
 
 
+async def test_a_rehearsal_says_that_nothing_would_change_only_where_it_is_so(product):
+    await product.serve(echo("files"))
+    assert "no unit would change" in product.cli("apply", "--check")
+
+    other = '{"version": 1, "servers": []}'
+    product.container.check("mkdir", "-p", "/root/other")
+    product.write("/root/other/servers.json", other)
+    said = product.cli("--config-dir=/root/other", "apply", "--check")
+    assert "would be removed  files" in said
+    assert "no unit" not in said
+
+
 def test_a_second_install_changes_nothing_and_says_so(product):
     assert product.install().splitlines()[-1].endswith("nothing was changed")
 

@@ -1,8 +1,6 @@
 """The servers of examples/servers.json, from npm and PyPI, as units: installed, sandboxed, called."""
 
 import json
-import shutil
-import subprocess
 
 import pytest
 
@@ -18,27 +16,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.network]
 INSTALLED_WITHIN = 240.0  # seconds; the registries' pace, not ours
 
 
-def settings():
-    """How this machine reaches its registries, as variables for installs."""
-    found = lent.variables()
-    for variable, words in (
-        ("NPM_CONFIG_REGISTRY", ["npm", "config", "get", "registry"]),
-        ("PIP_INDEX_URL", ["python3", "-m", "pip", "config", "get", "global.index-url"]),
-    ):
-        if shutil.which(words[0]):
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
-            if done.returncode == 0 and done.stdout.startswith("http"):
-                found.setdefault(variable, done.stdout.strip())
-    return found
-
-
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def online(request, lab, need):
     """The product in a container on this machine's network, on ports of its own."""
     name = f"real-{request.param}"[:15]
     binds = [*node_binds(need), *uv_binds(need)]
     product = installed_product(lab, request.param, name, binds, host_network=True)
-    product.pass_to_installs(settings())
+    product.pass_to_installs(lent.registries())
     yield product
     product.container.down()
 
@@ -68,7 +52,7 @@ async def test_npx_and_uvx_themselves_start_real_servers_in_their_weaker_sandbox
     call = calls[chosen["name"]]
     timeouts = {"start": f"{INSTALLED_WITHIN}s", "call": f"{INSTALLED_WITHIN}s"}
     live = {"name": f"live-{profile}", "profile": profile, "timeouts": timeouts}
-    env = {**uv_environment({**settings(), "HOME": "/root"}), **chosen.get("env", {})}
+    env = {**uv_environment({**lent.registries(), "HOME": "/root"}), **chosen.get("env", {})}
     env.pop("HOME")
     online.write_servers({**chosen, **live, "env": env})
     await online.applied(live["name"])

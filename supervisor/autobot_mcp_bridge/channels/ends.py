@@ -5,7 +5,9 @@ import asyncio
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.errors import CallError, Cause
-from autobot_mcp_bridge.supervision.breaker import Breaker
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.supervision.breaker import Breaker, BreakerState
 
 # How long the end of stdout waits for the end of the process, which tells the cause.
 DEATH_WAIT = 0.5
@@ -39,6 +41,15 @@ def crashed(death: Death, *, ready: bool) -> CallError:
     during = "during the call" if ready else "at its start"
     text = f"the server ended {during}: {death.describe()}"
     return CallError(cause, text, data={"death": death.as_data()})
+
+
+def resting(spec: ServerSpec, breaker: Breaker, *, stopped: bool) -> State:
+    """The state of a server without a process."""
+    if not spec.enabled:
+        return State.DISABLED
+    if stopped:
+        return State.STOPPED
+    return State.BROKEN if breaker.state is BreakerState.OPEN else State.SLEEPING
 
 
 def broken(breaker: Breaker, death: Death | None, now: float) -> CallError:

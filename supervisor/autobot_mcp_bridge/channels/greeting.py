@@ -136,9 +136,10 @@ def _ask_discover(channel: Channel, deadline: float) -> Call:
 
 
 def _speaks_handshake_only(answer: Answer) -> bool:
-    """Tell by the answer to server/discover: any error but those of the modern era (G1)."""
+    """Tell by the answer to server/discover: no result of its kind, no error of its era (G1)."""
     if not answer.is_error:
-        return False
+        # Some servers answer `{}` to whatever they do not know.
+        return not isinstance(answer.parsed()["result"].get("supportedVersions"), list)
     error = answer.parsed()["error"]
     if error.get("code") not in MODERN_ERRORS:
         return True
@@ -157,8 +158,7 @@ def _discovered(channel: Channel, answer: Answer) -> dict[str, Any]:
     if answer.is_error:
         raise CallError(Cause.START_FAILED, f"it refused server/discover: {_said(channel, body)}")
     result: dict[str, Any] = body["result"]
-    versions = result.get("supportedVersions")
-    versions = versions if isinstance(versions, list) else []
+    versions = result["supportedVersions"]
     if MODERN not in versions:
         known = [version for version in versions if isinstance(version, str)]
         if any(version in HANDSHAKE for version in known):

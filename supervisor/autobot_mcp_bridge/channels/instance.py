@@ -10,10 +10,11 @@ its code; any end but a clean exit at any time; a start timeout.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.channels.ends import broken, crashed, death_of, too_late
+from autobot_mcp_bridge.channels.ends import broken, crashed, death_of, resting, too_late
 from autobot_mcp_bridge.channels.greeting import RefusedError, WrongEraError, unless_ended
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.waiters import Waiters
@@ -78,6 +79,7 @@ class Instance:
         self._attention = asyncio.Event()
         self._stopped = False
         self._retired = False
+        self._probes = False  # its start is the breaker's one trial
         self._restart_by: float | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -88,6 +90,11 @@ class Instance:
         """The channel of a process that can be called right now."""
         channel = self._channel
         return channel if channel is not None and channel.usable else None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its start is waited for."""
+        return len(self._waiters) > 0
 
     async def ready(self) -> Channel:
         """A channel that can be called, starting the server if it sleeps.
@@ -246,6 +253,8 @@ class Instance:
             try:
                 await self._live()
             finally:
+                if self._probes:
+                    self.breaker.left(self._loop.time())
                 self._hooks.over()
             if self.spec.warm and self.last_death is not None and not self.last_death.asked:
                 await self._pause(WARM_PAUSE)
@@ -263,12 +272,9 @@ class Instance:
         await self._hold(adopted.process, adopted)
 
     def _wanted(self) -> bool:
-        if self._stopped or not self.spec.enabled:
-            return False
-        return bool(len(self._waiters) or (self.spec.warm and not self._is_broken()))
-
-    def _is_broken(self) -> bool:
-        return self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
+        broken = self.breaker.state is not BreakerState.CLOSED and not self._may_probe()
+        wanted = self.awaited or (self.spec.warm and not broken)
+        return wanted and self.spec.enabled and not self._stopped
 
     def _settle(self) -> None:
         """Rest: nobody waits, or whoever waits does so for a server that may not be started."""
@@ -276,22 +282,13 @@ class Instance:
             self.check_startable()
         except CallError as error:
             self._waiters.fail(error)
-        if not self.spec.enabled:
-            self.state = State.DISABLED
-        elif self._stopped:
-            self.state = State.STOPPED
-        elif self.breaker.state is BreakerState.OPEN:
-            self.state = State.BROKEN
-        else:
-            self.state = State.SLEEPING
+        self.state = resting(self.spec, self.breaker, stopped=self._stopped)
 
     async def _pause(self, seconds: float) -> None:
         self._attention.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._attention.wait()
-        except TimeoutError:
-            pass
 
     async def _live(self) -> None:
         """One start to its end; while the era is learnt, it takes more than one process."""
@@ -301,7 +298,9 @@ class Instance:
         except CallError as error:
             await self._refused(error)
             return
-        if not self.breaker.may_start(self._loop.time()):
+        allowed = self.breaker.may_start(self._loop.time())
+        self._probes = allowed and self.breaker.state is BreakerState.HALF_OPEN
+        if not allowed:
             self._waiters.fail(broken(self.breaker, self.last_death, self._loop.time()))
             return
         self._restart_by = None
@@ -406,11 +405,12 @@ class Instance:
             async with asyncio.timeout(left):
                 hello = await unless_ended(channel, self._hooks.greet(channel, self.era, left))
         except TimeoutError:
-            if self.era is None:
-                self.era = Era.HANDSHAKE  # so that the next start does not begin with a question
+            # The next start does not begin with the question, which may have silenced it; or does.
+            self.era = Era.HANDSHAKE if self.era is None else None
             return too_late(channel, self.spec.timeouts.start)
         except CallError as error:
             if channel.usable:
+                self.era = None  # what was known of it counts no more
                 return Death(DeathCause.BROKEN_HANDSHAKE, detail=str(error))
             hello = None
         if hello is None:
@@ -418,7 +418,8 @@ class Instance:
             if self.era is None and not death.asked:
                 raise WrongEraError(Era.HANDSHAKE)  # the question alone may have ended it
             return death
-        self.hello, self.era = hello, era_of(hello)
+        # One that is to be replaced tells nothing about the next.
+        self.hello, self.era = hello, None if self._restart_by else era_of(hello)
         self._hooks.changed()
         channel.process.greeted(hello)
         try:
@@ -446,11 +447,9 @@ class Instance:
                 return None
             if self._restart_by is not None:
                 wait = DRAIN_POLL
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._attention.wait()
-            except TimeoutError:
-                pass
 
     def idle_in(self, now: float) -> float | None:
         """Seconds until it is stopped if nobody calls; None: it does not run, or never is."""

@@ -58,9 +58,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:
-    for word, instances in _changes(done, there).items():
+    changes = _changes(done, there)
+    for word, instances in changes.items():
         for instance in instances:
             print(f"{'would be ' if would else ''}{word}  {instance}")
+    if would and not any(changes.values()):
+        print("no unit would change")
     for server in done.accepted.servers:
         if server.state is not None:
             print(f"{server.state.value.replace('_', ' ')}  {server.why}")

@@ -73,6 +73,8 @@ def _headers(tool: str, token: str | None) -> dict[str, str]:
         "Accept": "application/json, text/event-stream",
         "Connection": "close",
         "Content-Type": "application/json",
+        # The proxy takes it on whatever address it listens (policy/origin.py).
+        "Host": "localhost",
         "MCP-Protocol-Version": versions.MODERN,
         "Mcp-Method": "tools/call",
         "Mcp-Name": header_value(tool),

@@ -2,7 +2,6 @@
 
 import time
 
-from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.served import Served, state_of
 
 
@@ -19,7 +18,7 @@ def describe(served: Served) -> dict[str, object]:
         "state": state.value,
         "pid": process.pid if process is not None else None,
         "detail": detail,
-        "uptime": _rounded(now - instance.began) if state is State.READY else None,
+        "uptime": _rounded(now - instance.began) if instance.channel is not None else None,
         "idle_in": _rounded(instance.idle_in(now)),
         "sessions": len(served.conversations.sessions),
         "processes": served.conversations.processes,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from autobot_mcp_bridge.channels.ends import resting
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.config.tokens import TokenRecord
@@ -119,6 +120,7 @@ class Served:
 
     def _count_crash(self, death: Death) -> None:
         self.counts.crashes[death.cause.value] += 1
+        self.instance.last_death = death  # of an isolated server's process as well
 
     def _remember(self) -> None:
         self._memory.put(_INSTANCE, self.spec.instance, "", self.instance.memo())
@@ -194,7 +196,8 @@ class Served:
             principal = self.tokens.find(session.digest)
             if (grant := session.grant) is not None:
                 principal = Principal(grant.subject, self.spec.instance, grant.expires, grant)
-            if principal is None or not self.accepts(principal):
+            # An isolated session has ended with its process.
+            if principal is None or is_isolated(self.spec) or not self.accepts(principal):
                 kept.ended(session.id, session.subscriptions)
             else:
                 self.conversations.sessions.restore(session, principal, self.counts.count_drop)
@@ -234,10 +237,14 @@ def state_of(served: Served) -> tuple[State, str]:
     instance = served.instance
     death = instance.last_death
     detail = death.describe() if death is not None and not death.asked else ""
-    if instance.state is not State.SLEEPING:
-        return instance.state, detail
-    if is_isolated(served.spec) and served.conversations.processes:
-        return State.READY, detail
+    state = instance.state
+    if is_isolated(served.spec) and state in (State.SLEEPING, State.BROKEN):
+        # What keeps no process is not told of each change of what counts for all.
+        state = resting(served.spec, instance.breaker, stopped=False)
+        if served.conversations.processes:
+            state = State.READY
+    if state is not State.SLEEPING:
+        return state, detail
     refusal = served.refusal()
     if refusal is not None:
         why = str(refusal).removeprefix(f"{served.spec.instance}: ")

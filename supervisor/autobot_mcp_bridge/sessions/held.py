@@ -21,12 +21,19 @@ from autobot_mcp_bridge.channels.call import Call
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.sessions.dialects import params_of
-from autobot_mcp_bridge.sessions.rounds import ASKING, INPUT_REQUIRED, PATIENCE, QUESTIONS
+from autobot_mcp_bridge.sessions.rounds import (
+    ASKING,
+    INPUT_REQUIRED,
+    MAX_QUESTIONS,
+    PATIENCE,
+    QUESTIONS,
+)
 
 # Questions that come within so many seconds of the first are asked together.
 TOGETHER = 0.05
-# Calls of one caller that are held.
+# Calls of one caller that are held, and bytes of what one of them asks.
 MAX_HELD = 64
+MAX_ASKED = 1 << 20
 PREFIX = "mcpb1."
 # Signs the states of this proxy's life: what they name does not outlive it.
 _KEY = secrets.token_bytes(32)
@@ -45,12 +52,16 @@ class HeldCall:
         call: the one that the server works on; another for each retry.
         request: digest of what was asked, so that a retry can be nothing else.
         questions: by key: the server's id, and the request as the client gets it.
+        asked: how many there have been; a key never comes again.
+        size: bytes of the lines that asked them.
     """
 
     call: Call
     request: str
     identifier: str = ""  # names it in the state that its client has last got
     questions: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    asked: int = 0
+    size: int = 0
     asking: asyncio.TimerHandle | None = None
 
 
@@ -77,8 +88,8 @@ class Held:
 
     # ---- from the server ----
 
-    def ask(self, message: dict[str, Any], _line: bytes) -> bool:
-        """Take a request of the server's for the call that it is most likely of.
+    def ask(self, message: dict[str, Any], line: bytes) -> bool:
+        """Take a request of the server's for the call that it is most likely of, if it has room.
 
         It names none; all calls here are of one caller, whose newest one is taken.
         """
@@ -90,7 +101,13 @@ class Held:
         if feature not in self._features:
             self._channel.fail_call(held.call, _lacks(feature))
             return False
-        key = f"{feature}-{len(held.questions) + 1}"
+        size = len(line) + (held.size if held.questions else 0)
+        if len(held.questions) >= MAX_QUESTIONS or size > MAX_ASKED:
+            return False
+        if not held.call.parked and sum(each.call.parked for each in self._held) >= MAX_HELD:
+            return False
+        held.asked, held.size = held.asked + 1, size
+        key = f"{feature}-{held.asked}"
         held.questions[key] = message["id"], {"method": method, "params": params_of(message)}
         if held.asking is None and not held.call.parked:
             loop = asyncio.get_running_loop()
@@ -135,6 +152,10 @@ class Held:
         """
         params = params_of(message)
         held = self._find(params["requestState"], _digest(message))
+        if not (held.call.parked or held.call.done):
+            raise CallError(
+                Cause.DUPLICATE_ID, "a retry with this requestState is in flight already"
+            )
         channel = self._channel
         if channel is None or not channel.usable or (held.call.error and held.call.parked):
             raise CallError(Cause.CRASHED, "the process that asked has ended; make the call anew")

@@ -18,6 +18,7 @@ from autobot_mcp_bridge.channels.instance import Instance
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.model.versions import META_CAPABILITIES, SUPPORTED, Era
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
@@ -32,6 +33,12 @@ from autobot_mcp_bridge.supervision.journal import Forgetful
 
 # What a server may ask a client for; by these a caller's processes differ (26 basic/index).
 CLIENT_FEATURES = ("elicitation", "roots", "sampling")
+
+
+# The states of an instance that has no process.
+AT_REST = (State.BROKEN, State.DISABLED, State.SLEEPING, State.STOPPED)
+# A caller: the digest of its token, and what it lets a server ask.
+Key = tuple[str, str]
 
 
 class Makes(Protocol):
@@ -71,7 +78,8 @@ class IsolatedServer:
         self._make = make
         self._private: dict[Session, PrivateSession] = {}
         self._opening: dict[PrivateSession, Principal] = {}
-        self._callers: dict[tuple[str, str], tuple[Principal, SharedServer]] = {}
+        self._leaving: dict[Instance, Principal] = {}  # whose processes may not have ended yet
+        self._callers: dict[Key, tuple[Principal, SharedServer]] = {}
         self.versions: tuple[str, ...] = SUPPORTED  # until a process of it has said which
         sessions.on_end = self._ended
 
@@ -81,6 +89,7 @@ class IsolatedServer:
             yield private.instance
         for _, caller in self._callers.values():
             yield caller.instance
+        yield from self._leaving
 
     @property
     def open_calls(self) -> int:
@@ -112,6 +121,7 @@ class IsolatedServer:
         self._check_room(principal)
         private = PrivateSession(self.spec, message, self.sessions.end)
         private.instance = self._make(private.hooks)
+        private.instance.era = Era.HANDSHAKE  # its client has chosen
         self._opening[private] = principal
         try:
             session, answer = await private.open(
@@ -122,7 +132,7 @@ class IsolatedServer:
         finally:
             del self._opening[private]
             if private.session is None:
-                private.instance.dismiss()
+                self._let_go(private.instance, principal)
         return session, answer.encode(client_id)
 
     async def begin(
@@ -140,7 +150,7 @@ class IsolatedServer:
     def _ended(self, session: Session) -> None:
         private = self._private.pop(session, None)
         if private is not None:
-            private.instance.dismiss()
+            self._let_go(private.instance, session.principal)
 
     # ---- modern callers ----
 
@@ -153,19 +163,28 @@ class IsolatedServer:
         streamable: bool,
         check: CheckMirrored,
     ) -> Exchange | bytes:
-        caller = self._caller(principal, message)
-        return await caller.begin_modern(
-            principal, message, client_id, streamable=streamable, check=check
-        )
+        key, caller = self._caller(principal, message)
+        try:
+            return await caller.begin_modern(
+                principal, message, client_id, streamable=streamable, check=check
+            )
+        finally:
+            self._forget_unused(key, caller)
 
     async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
-        return await self._caller(principal, message).listen(principal, message)
+        key, caller = self._caller(principal, message)
+        try:
+            return await caller.listen(principal, message)
+        finally:
+            self._forget_unused(key, caller)
 
     def unlisten(self, listener: Listener) -> None:
-        for _, caller in self._callers.values():
-            caller.unlisten(listener)
+        for key, (_, caller) in list(self._callers.items()):
+            if listener in caller.listeners:
+                caller.unlisten(listener)
+                self._forget_unused(key, caller)
 
-    def _caller(self, principal: Principal, message: dict[str, Any]) -> SharedServer:
+    def _caller(self, principal: Principal, message: dict[str, Any]) -> tuple[Key, SharedServer]:
         """The caller's own process; of a handshake server one for each set of client features."""
         features = _features(message)
         key = principal.digest, jsonrpc.dumps(features).decode()
@@ -173,14 +192,29 @@ class IsolatedServer:
             own = [known for known in self._callers if known[0] == principal.digest]
             key = own[0] if own else key
         if key in self._callers:
-            caller = self._callers[key][1]
+            known, caller = self._callers[key]
+            if not principal.outlasts(known):  # else the caller has renewed its access token
+                principal = known
         else:
             self._check_room(principal)
             caller = self._new_caller(key, features)
-        self._callers[key] = principal, caller  # whose token may be another one now
-        return caller
+        self._callers[key] = principal, caller
+        return key, caller
 
-    def _new_caller(self, key: tuple[str, str], features: dict[str, Any]) -> SharedServer:
+    def _forget_unused(self, key: Key, caller: SharedServer) -> None:
+        """Nobody needs a caller's entry that has no process, no start to wait for, no listener."""
+        instance = caller.instance
+        if _is_gone(instance) and not instance.awaited and not len(caller.listeners):
+            self._drop(key, caller)
+
+    def _drop(self, key: Key, caller: SharedServer) -> None:
+        principal, known = self._callers.get(key, (None, None))
+        if principal is not None and known is caller:
+            del self._callers[key]
+            caller.end()
+            self._let_go(caller.instance, principal)
+
+    def _new_caller(self, key: Key, features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
         caller = SharedServer(
             self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful()
@@ -198,10 +232,9 @@ class IsolatedServer:
             await caller.restored(channel)
 
         def over() -> None:
-            """Its process has ended: who listens to none is forgotten."""
-            if not len(listeners) and key in self._callers:
-                del self._callers[key]
-                caller.instance.dismiss()
+            """Its process has ended: unless the next is wanted, the caller is forgotten."""
+            if not len(listeners) and not caller.instance.awaited:
+                self._drop(key, caller)
 
         def hooks(common: Hooks) -> Hooks:
             return replace(
@@ -223,8 +256,12 @@ class IsolatedServer:
     def _check_room(self, principal: Principal) -> None:
         """Raise CallError if there are as many processes as may be, or no start is allowed."""
         self._lead.check_startable()
+        self._leaving = {
+            instance: owner for instance, owner in self._leaving.items() if not _is_gone(instance)
+        }
         owners = [session.principal for session in self._private]
         owners += self._opening.values()
+        owners += self._leaving.values()
         owners += [owner for owner, _ in self._callers.values()]
         if len(owners) >= self._limits.isolated_per_server:
             raise _too_many("the server has")
@@ -233,12 +270,13 @@ class IsolatedServer:
         ):
             raise _too_many("the token has")
 
+    def _let_go(self, instance: Instance, owner: Principal) -> None:
+        """Have a process end; until it has, it counts."""
+        instance.dismiss()
+        self._leaving[instance] = owner
+
     def end(self) -> None:
-        self.sessions.end_where(lambda _session: True)
-        for _, caller in self._callers.values():
-            caller.end()
-            caller.instance.dismiss()
-        self._callers.clear()
+        self.dismiss(lambda _principal: False)
 
     def hang_up(self) -> None:
         for session in self.sessions:
@@ -248,11 +286,19 @@ class IsolatedServer:
 
     def dismiss(self, is_valid: Callable[[Principal], bool]) -> None:
         self.sessions.end_where(lambda session: not is_valid(session.principal))
-        for key, (principal, caller) in list(self._callers.items()):
+        for private, principal in self._opening.items():
             if not is_valid(principal):
-                del self._callers[key]
-                caller.end()
-                caller.instance.dismiss()
+                private.instance.dismiss()
+        for key, (principal, caller) in list(self._callers.items()):
+            if is_valid(principal):
+                caller.dismiss(is_valid)
+            else:
+                self._drop(key, caller)
+
+
+def _is_gone(instance: Instance) -> bool:
+    """Whether there is neither a process nor a start under way."""
+    return instance.process is None and instance.state in AT_REST
 
 
 def _features(message: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
+from autobot_mcp_bridge.channels.call import Call
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.channels.greeting import RefusedError, check_initialize
 from autobot_mcp_bridge.channels.hooks import Hooks
@@ -21,6 +22,8 @@ from autobot_mcp_bridge.sessions.session import Session
 
 # Requests of the server's that wait for the client's answers.
 MAX_ASKED = 64
+# Messages of the server's that wait for the session to be opened, right after its first words.
+MAX_EARLY = 64
 
 
 class PrivateSession:
@@ -38,8 +41,10 @@ class PrivateSession:
         self.session: Session | None = None
         self._end = end
         self._initialize = initialize
+        self._hello: Call | None = None  # its initialize, on its way
         self._answer: Answer | None = None
         self._asked: set[bytes] = set()  # ids of the server's requests, as JSON
+        self._early: list[bytes] = []  # what the server says before there is a session
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
@@ -78,11 +83,17 @@ class PrivateSession:
         if hello is None or self._answer is None:
             raise CallError(Cause.START_FAILED, "the server is being replaced", retry_after=1)
         self.session = enter(hello["protocolVersion"])
+        for line in self._early:
+            self.session.outbox.push(line)
+        self._early.clear()
         return self.session, self._answer
 
     async def _greet(self, channel: Channel, _era: Era | None, deadline: float) -> dict[str, Any]:
-        call = channel.request(self._initialize, deadline * 2)
-        answer = await call.result()
+        self._answer = None
+        self._asked.clear()
+        self._early.clear()
+        self._hello = channel.request(self._initialize, deadline * 2)
+        answer = await self._hello.result()
         if answer.is_error:
             self._answer = answer
             raise RefusedError
@@ -141,7 +152,8 @@ class PrivateSession:
 
     def _ask(self, message: dict[str, Any], line: bytes) -> bool:
         """Give the client a request of the server's, if it can get one (D3, H8)."""
-        if self.session is None or len(self._asked) >= MAX_ASKED:
+        greeted = self._hello is not None and self._hello.answer is not None
+        if not greeted or len(self._asked) >= MAX_ASKED:
             return False
         if message["method"] == "ping" and not self._hears:
             return False
@@ -152,8 +164,7 @@ class PrivateSession:
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
-        if self.session is not None:
-            self._deliver(line)
+        self._deliver(line)
 
     @property
     def _session(self) -> Session:
@@ -171,12 +182,18 @@ class PrivateSession:
     @property
     def _hears(self) -> bool:
         """Whether the client reads anything now."""
-        session = self._session
+        session = self.session
+        if session is None:
+            return False
         return session.outbox.taken or any(call.streamable for call in session.calls.values())
 
     def _deliver(self, line: bytes) -> None:
         """On the stream of the only call in flight, else on the session's own (C5)."""
-        session = self._session
+        session = self.session
+        if session is None:
+            if len(self._early) < MAX_EARLY:
+                self._early.append(line)
+            return
         calls = [call for call in session.calls.values() if call.streamable and not call.done]
         channel = self.instance.channel
         if len(calls) == 1 and channel is not None:

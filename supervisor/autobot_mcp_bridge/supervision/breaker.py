@@ -64,6 +64,12 @@ class Breaker:
         if self.state is BreakerState.HALF_OPEN:
             self.reset()
 
+    def left(self, now: float) -> None:
+        """A probe has ended without an answer or a crash: another may be tried at once."""
+        if self.state is BreakerState.HALF_OPEN:
+            self._open(now - self._wait, self._wait)
+            self._changed()
+
     def may_start(self, now: float) -> bool:
         """Tell whether a start is allowed now; asking past the wait makes it the one probe."""
         if self.state is BreakerState.CLOSED:

@@ -8,6 +8,7 @@ accepted.json before its units go.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.removal import Removal
 from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.resolve import resolve
-from autobot_mcp_bridge.units.specs import PackageSpec
+from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Store
 from autobot_mcp_bridge.units.systemctl import (
     SystemctlError,
@@ -197,6 +198,7 @@ class Applier:
             self._each("start", added)
         if self._before() != wanted.accepted:
             accepted.write(self.places.accepted, wanted.accepted)
+            self._fetches()[1].leave(_packages(wanted.accepted))
         moved = self.addresses.change(
             {unit: text for unit, text in wanted.ports.items() if unit in todo.ports}
         )
@@ -248,6 +250,15 @@ class Applier:
 def _of_proxy(host: HostSettings) -> HostSettings:
     """What the proxy reads when it starts: all but what is for installs."""
     return host.model_copy(update={"environment": Environment()})
+
+
+def _packages(found: accepted.Accepted) -> Iterable[PackageSpec]:
+    """What the enabled servers' commands need installed."""
+    for server in found.servers:
+        if server.spec.enabled and server.spec.command and not is_live(server.spec):
+            with suppress(ValueError):  # its state says what is wrong with it
+                if (package := parse_command(server.spec.command)) is not None:
+                    yield package
 
 
 def _names(directory: Path) -> frozenset[str]:

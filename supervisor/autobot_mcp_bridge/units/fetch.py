@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.node import WHEEL
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec
 from autobot_mcp_bridge.units.store import Store
-from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
+from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool, systemctl
 
 DIRECTORY = "fetch.d"
 FORMAT = 1
@@ -163,6 +164,20 @@ class Fetches:
         """Have failed installs tried again."""
         for path in self._known.glob("*.json"):
             path.unlink(missing_ok=True)
+
+    def leave(self, specs: Iterable[PackageSpec]) -> None:
+        """Have systemd forget installs that have failed and are for none of these packages.
+
+        Raises:
+            SystemctlError: systemd does not answer.
+        """
+        wanted = {unit(spec) for spec in (*specs, WHEEL)}
+        words = ("--state=failed", "--plain", "--no-legend", "--full", "mcp-bridge-fetch@*")
+        for line in run_tool("systemctl", "list-units", *words).splitlines():
+            failed = line.split()[0]
+            if failed not in wanted:
+                with suppress(SystemctlError):  # it is not loaded any more
+                    systemctl("reset-failed", [failed])
 
     def start(self, specs: Iterable[PackageSpec], passed: tuple[str, ...], digest: str) -> None:
         """Have the packages installed; what is being installed already is not disturbed.

@@ -91,11 +91,15 @@ class Installer:
             systemctl("restart", sockets.intersection(new))
             systemctl("try-restart", sockets.difference(new))
             systemctl("try-restart", () if sockets else [static.PROXY])
+        # Its ports become drop-ins of the sockets, which are to be opened nowhere else before.
+        applied = first and places.host_toml.exists()
+        if applied:
+            self._apply(places)
         started = [unit for unit in new if unit != APPLY]
         if started:
             self.say(f"starting {', '.join(started)}")
             systemctl("start", started)
-        if new or changed or renewed or not _has_text(places.accepted):
+        if not applied and (new or changed or renewed or not _has_text(places.accepted)):
             self._apply(places)
         if not any(Path(path).exists() for path in _POLKIT):
             self.say(

@@ -1,6 +1,7 @@
 """Taking the product off this host, or from below a root directory; standard library only."""
 
 import pwd
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +29,7 @@ _PATTERNS = (
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"
+_INSTANCE = re.compile(r"autobot-mcp-bridge@(.+)\.(?:service|socket)")
 _RUNTIME = ("run/mcp-bridge", "run/mcp-bridge-node")
 _DATA = (
     "etc/mcp-bridge",
@@ -107,8 +109,10 @@ class Uninstaller:
             systemctl("disable", first, "--no-reload")
             systemctl("stop", first)
         rest = _loaded()
+        servers = {match[1] for unit in rest if (match := _INSTANCE.fullmatch(unit))}
+        if servers:
+            self.say(f"stopping {len(servers)} server{'s' if len(servers) > 1 else ''}")
         if rest:
-            self.say(f"stopping {len(rest)} units of servers")
             systemctl("stop", rest)
 
     def _units(self) -> list[str]:

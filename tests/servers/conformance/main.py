@@ -8,6 +8,7 @@
     legacy   the handshake only, in which a modern request is served unseen, as most servers do
     modern   2026-07-28 only: initialize is refused
 
+--log is a file that gets the pid and the method of each message that a process is told.
 --discover tells how a server of the handshake takes `server/discover` before it is initialized: as
 an unknown method, as an invalid request, not at all, by exiting, or by never saying anything again. --scope is the cacheScope of its modern results.
 """
@@ -35,8 +36,9 @@ def main() -> None:
     parser.add_argument("--era", choices=ERAS, default="both")
     parser.add_argument("--discover", choices=DISCOVER, default="unknown")
     parser.add_argument("--scope", default="public")
+    parser.add_argument("--log")
     options = parser.parse_args()
-    asyncio.run(serve(Server(options.era, options.discover, options.scope)))
+    asyncio.run(serve(Server(options.era, options.discover, options.scope, options.log)))
 
 
 if __name__ == "__main__":

@@ -66,7 +66,13 @@ async def handshake(call: Call) -> Any:
                 "serverInfo": INFO,
                 "instructions": INSTRUCTIONS,
             }
-        case "ping" | "resources/subscribe" | "resources/unsubscribe":
+        case "resources/subscribe":
+            server.subscribed.add(params.get("uri"))
+            return {}
+        case "resources/unsubscribe":
+            server.subscribed.discard(params.get("uri"))
+            return {}
+        case "ping":
             return {}
         case "logging/setLevel":
             if params.get("level") not in LEVELS:

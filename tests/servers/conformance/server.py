@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from call import META, Call, InputRequiredError, RpcError
@@ -24,8 +25,8 @@ CACHED_FOR = 60_000  # milliseconds that the answer to server/discover may be ke
 
 
 class Server:
-    def __init__(self, era: str, discover: str, scope: str) -> None:
-        self.era, self.discover, self.scope = era, discover, scope
+    def __init__(self, era: str, discover: str, scope: str, log: str | None = None) -> None:
+        self.era, self.discover, self.scope, self.log = era, discover, scope, log
         self.pinned: bool | None = None  # whether the process has turned out modern
         self.mute = False
         self.version: str | None = None  # of the handshake
@@ -33,6 +34,10 @@ class Server:
         self.log_level = "debug"
         self.listening: dict[Any, dict[str, Any]] = {}
         self.sleeps: dict[str, str] = {}
+        self.heard: list[str] = []
+        self.subscribed: set[str] = set()
+        self.last_asked = ""
+        self.withdrawn = 0
         self._running: dict[Any, asyncio.Task[None]] = {}
         self._asked: dict[str, asyncio.Future[Any]] = {}
         self._numbers = itertools.count(1)
@@ -69,7 +74,7 @@ class Server:
         return dict(zip(requests, answers, strict=True))
 
     async def _ask(self, request: dict[str, Any]) -> Any:
-        ident = f"asked-{next(self._numbers)}"
+        ident = self.last_asked = f"asked-{next(self._numbers)}"
         self._asked[ident] = asyncio.get_running_loop().create_future()
         self.write({"id": ident, **request})
         try:
@@ -77,7 +82,24 @@ class Server:
         finally:
             del self._asked[ident]
 
+    def updated(self, uri: str) -> None:
+        """Announce a changed resource to whoever subscribed to it."""
+        method = "notifications/resources/updated"
+        if uri in self.subscribed:
+            self.notify(method, {"uri": uri})
+        for ident, wanted in self.listening.items():
+            if uri in wanted.get("resourceSubscriptions", ()):
+                self.notify(method, {"uri": uri, "_meta": {META + "subscriptionId": ident}})
+
     # Reading
+
+    def note(self, message: dict[str, Any]) -> None:
+        """Remember what this process was told, and leave it in a file for who starts it."""
+        method = message.get("method", "(an answer)")
+        self.heard.append(method)
+        if self.log:
+            with Path(self.log).open("a", encoding="utf-8") as file:
+                file.write(f"{os.getpid()} {method}\n")
 
     def receive(self, line: bytes) -> None:
         try:
@@ -85,6 +107,8 @@ class Server:
         except ValueError:
             self.write({"id": None, "error": {"code": -32700, "message": "Parse error"}})
             return
+        if isinstance(message, dict):
+            self.note(message)
         if self.mute:
             return
         if not isinstance(message, dict):

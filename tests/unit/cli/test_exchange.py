@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from autobot_mcp_bridge.cli.exchange import call_tool, header_value
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
+from autobot_mcp_bridge.policy.origin import OriginRule
 
 SECONDS = 30.0
 RESULT = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": []}}
@@ -54,6 +55,7 @@ def test_one_request_carries_everything_that_the_revision_asks_for(server):
     ((path, headers, body),) = server.seen
     assert path == "/t/default/s/time/mcp"
     assert headers["Authorization"] == "Bearer mcpb_x"
+    assert OriginRule((), ()).host_allowed(headers["Host"])
     assert headers["MCP-Protocol-Version"] == "2026-07-28"
     assert headers["Mcp-Method"] == body["method"] == "tools/call"
     assert headers["Mcp-Name"] == body["params"]["name"] == "get time"

@@ -44,6 +44,7 @@ HOSTS = st.lists(
 )
 
 
+@pytest.mark.requirement("NV-15")
 @pytest.mark.parametrize("server", GOLDEN)
 def test_a_server_is_where_it_has_always_been(server):
     assert host_of(server, ["mcp1", "mcp2", "mcp3"], "replicated") == GOLDEN[server]
@@ -86,6 +87,7 @@ def test_every_server_is_on_exactly_one_host(servers, hosts):
     assert sorted(found) == sorted(servers)
 
 
+@pytest.mark.requirement("NV-15")
 def test_in_simple_mode_the_first_host_has_all():
     servers = [{"name": "files"}, {"name": "git", "tenant": "acme"}]
 
