@@ -223,10 +223,12 @@ async def test_a_change_reaches_the_get_stream_of_every_session_once(bridge):
         streams = [await one.listen(), await two.listen()]
         async with bridge.modern("files") as caller:
             await caller.text("list_changed", tool="fresh")
-        for stream in streams:
-            assert (await stream.until(CHANGED))["method"] == CHANGED
-            await stream.close()
         assert "fresh" in await one.tools()
+        for session, stream in zip((one, two), streams, strict=True):
+            assert (await stream.until(CHANGED))["method"] == CHANGED
+            await session.delete()  # which ends the stream, once all of it is read
+            assert await stream.event() is None
+            await stream.close()
 
 
 @pytest.mark.requirement("C5")

@@ -47,6 +47,13 @@ def era_of(hello: Mapping[str, Any]) -> Era:
     return Era.MODERN if "supportedVersions" in hello else Era.HANDSHAKE
 
 
+def spoken_by(hello: Mapping[str, Any]) -> tuple[str, ...]:
+    """The versions in which a process of its own can serve a client, by what it said first."""
+    if era_of(hello) is Era.HANDSHAKE:
+        return SUPPORTED  # in which modern clients are served by translation
+    return tuple(version for version in SUPPORTED if version in hello["supportedVersions"])
+
+
 def server_info(hello: Mapping[str, Any]) -> dict[str, Any]:
     """What it calls itself, wherever its era has it."""
     meta = hello.get("_meta")

@@ -19,7 +19,6 @@ from autobot_mcp_bridge.model.versions import (
     META_VERSION,
     MODERN,
     MODERN_KEYS,
-    SUPPORTED,
 )
 from autobot_mcp_bridge.policy.methods import NAMED_BY
 from autobot_mcp_bridge.policy.principals import Principal
@@ -57,7 +56,7 @@ async def post(
     client_id = incoming.client_id
     if incoming.method is None:
         raise Refusal(error_reply(400, INVALID_REQUEST, "responses do not exist in 2026-07-28"))
-    _check(request, incoming, client_id or NULL)
+    _check(request, incoming, client_id or NULL, served.conversations.versions)
     if client_id is None:
         return web.Response(
             status=202
@@ -139,7 +138,9 @@ def _equal(sent: str | None, value: object) -> bool:
             return False
 
 
-def _check(request: web.BaseRequest, incoming: Incoming, client_id: bytes) -> None:
+def _check(
+    request: web.BaseRequest, incoming: Incoming, client_id: bytes, versions: tuple[str, ...]
+) -> None:
     """The mirrored headers against the body (E3, E4, E6, E7)."""
     meta = incoming.meta
     header = _single(request, VERSION_HEADER, client_id)
@@ -147,7 +148,7 @@ def _check(request: web.BaseRequest, incoming: Incoming, client_id: bytes) -> No
     if header is None or (stated is not None and stated != header):
         raise _mismatch(f"{VERSION_HEADER} must equal {META_VERSION} in _meta", client_id)
     if header != MODERN:
-        data = {"supported": list(SUPPORTED), "requested": header}
+        data = {"supported": list(versions), "requested": header}
         text = f"unsupported protocol version {header}"
         raise Refusal(error_reply(400, UNSUPPORTED_VERSION, text, client_id=client_id, data=data))
     if _single(request, METHOD_HEADER, client_id) != incoming.method:

@@ -19,11 +19,15 @@ class Conversations(Protocol):
 
     Attributes:
         sessions: of the handshake era.
+        versions: those that a client may speak, newest first.
         open_calls: calls in flight.
         processes: how many run.
     """
 
     sessions: SessionTable
+
+    @property
+    def versions(self) -> tuple[str, ...]: ...
 
     @property
     def open_calls(self) -> int: ...

@@ -16,7 +16,6 @@ from autobot_mcp_bridge.model.versions import (
     META_SUBSCRIPTION,
     META_VERSION,
     MODERN,
-    SUPPORTED,
     Era,
     era_of,
     server_info,
@@ -69,20 +68,20 @@ def dress(message: dict[str, Any], session: Session) -> str:
     return level
 
 
-def discovered(hello: dict[str, Any], *, shared: bool) -> dict[str, Any]:
+def discovered(hello: dict[str, Any], versions: tuple[str, ...]) -> dict[str, Any]:
     """The server/discover result for a client, of whichever era the server is.
 
-    A shared server of the modern era serves handshake clients by translation; an isolated one does
-    so only if it speaks their versions itself, and no other is named then (G6).
+    Args:
+        hello: what the server said first.
+        versions: those that a client may speak (G6).
     """
     if era_of(hello) is Era.MODERN:
-        spoken = SUPPORTED if shared else hello["supportedVersions"]
-        return {**hello, "supportedVersions": [each for each in SUPPORTED if each in spoken]}
+        return {**hello, "supportedVersions": list(versions)}
     # Tasks of the handshake era are an extension in the other, with another form.
     kept = {name: value for name, value in hello["capabilities"].items() if name != "tasks"}
     result: dict[str, Any] = {
         "resultType": "complete",
-        "supportedVersions": list(SUPPORTED),
+        "supportedVersions": list(versions),
         "capabilities": kept,
         "ttlMs": 0,
         "cacheScope": "private",

@@ -19,7 +19,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.model.versions import META_CAPABILITIES, Era
+from autobot_mcp_bridge.model.versions import META_CAPABILITIES, SUPPORTED, Era
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
@@ -80,6 +80,7 @@ class IsolatedServer:
         self._opening: dict[PrivateSession, Principal] = {}
         self._leaving: dict[Instance, Principal] = {}  # whose processes may not have ended yet
         self._callers: dict[Key, tuple[Principal, SharedServer]] = {}
+        self.versions: tuple[str, ...] = SUPPORTED  # until a process of it has said which
         sessions.on_end = self._ended
 
     @property
@@ -108,6 +109,7 @@ class IsolatedServer:
             instance.configure(spec)
 
     def forget(self) -> None:
+        self.versions = SUPPORTED
         for _, caller in self._callers.values():
             caller.forget()
 
@@ -226,6 +228,7 @@ class IsolatedServer:
 
         async def restored(channel: Channel) -> None:
             self._lead.era = caller.instance.era
+            self.versions = caller.versions
             await caller.restored(channel)
 
         def over() -> None:

@@ -20,10 +20,12 @@ from autobot_mcp_bridge.model.versions import (
     LATEST_HANDSHAKE,
     META_LOG_LEVEL,
     META_SERVER,
+    SUPPORTED,
     Era,
     era_of,
     negotiate,
     server_info,
+    spoken_by,
 )
 from autobot_mcp_bridge.policy.methods import (
     HANDSHAKE_REQUESTS,
@@ -210,7 +212,7 @@ class SharedServer:
         params = params_of(message)
         if method == "server/discover":
             hello = await self.hello()
-            return jsonrpc.result_body(client_id, discovered(hello, shared=self.held is None))
+            return jsonrpc.result_body(client_id, discovered(hello, self.versions))
         if method == "tools/list" and (known := self._known_tools(params, principal)) is not None:
             return self._encode(method, known[1])(known[0], client_id)[1]
         finish = self._finish(principal, method, params)
@@ -266,6 +268,12 @@ class SharedServer:
     async def respond(self, session: Session, message: dict[str, Any]) -> None:
         """An answer to what the process wanted to know; a handshake process asks nothing (D3)."""
         self._rounds.respond(session, message)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        if self.held is None:
+            return SUPPORTED
+        return spoken_by(self.instance.hello or {})
 
     @property
     def open_calls(self) -> int:

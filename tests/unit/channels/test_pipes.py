@@ -40,6 +40,8 @@ async def test_lines_cross_pipes_and_a_socket_alike(make):
         pipes.close_stdin()
         assert not pipes.writable
         assert await asyncio.to_thread(os.read, their_stdin, 100) == b""
+        os.write(their_stdout, b"last\n")  # one direction has ended, not the other
+        await eventually(lambda: bytes(seen) == b"there\nlast\n")
     finally:
         for descriptor in {their_stdin, their_stdout}:
             os.close(descriptor)
