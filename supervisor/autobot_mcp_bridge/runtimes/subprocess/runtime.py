@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import secrets
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,10 +17,11 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.base import Command, News
 from autobot_mcp_bridge.runtimes.subprocess import identity
 from autobot_mcp_bridge.runtimes.subprocess.environment import environment
-from autobot_mcp_bridge.runtimes.subprocess.identity import Home, refused
+from autobot_mcp_bridge.runtimes.subprocess.identity import refused
 from autobot_mcp_bridge.runtimes.subprocess.kernel import become_subreaper
 from autobot_mcp_bridge.runtimes.subprocess.kin import Kin, Mains
 from autobot_mcp_bridge.runtimes.subprocess.process import ServerProcess
+from autobot_mcp_bridge.runtimes.subprocess.removal import Removal
 from autobot_mcp_bridge.runtimes.subprocess.spawn import (
     LAUNCH_TIMEOUT,
     Order,
@@ -57,9 +57,9 @@ class SubprocessRuntime:
         self._processes: dict[str, ServerProcess] = {}
         self._starts: set[asyncio.Task[ServerProcess]] = set()
         self._closing = False
-        self._swept = False
         become_subreaper()
         self._watch = Watch(self._mains, self._exceeded)
+        self._removal = Removal(self._state_dir)
         # Its threads live until close(): a server dies with the thread that started it.
         self._pool = ThreadPoolExecutor(LAUNCHES, thread_name_prefix="launch")
 
@@ -97,9 +97,12 @@ class SubprocessRuntime:
             await asyncio.wait(self._starts, timeout=LAUNCH_TIMEOUT)
         await asyncio.gather(*(process.stop(0) for process in list(self._processes.values())))
         await self._watch.close()
+        await self._removal.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _start(self, spec: ServerSpec, command: Command, slot: str) -> ServerProcess:
+        if slot:
+            self._removal.sweep()
         loop = asyncio.get_running_loop()
         spawned = await loop.run_in_executor(self._pool, self._launch, spec, command, slot)
         # From here to the entry no await: a cancellation in between would lose a process.
@@ -121,7 +124,7 @@ class SubprocessRuntime:
         with self._preparing:
             home = identity.prepare(self._state_dir, spec)
             if slot:
-                home = self._workspace(home, slot)
+                home = identity.workspace(self._state_dir, home, slot)
         kin = Kin(secrets.token_hex(16), identity.unshared(home.uid), spec.limits.memory)
         order = Order(
             argv=command.argv,
@@ -139,17 +142,10 @@ class SubprocessRuntime:
             del self._watch.kin[kin.invocation]
             raise
 
-    def _workspace(self, home: Home, slot: str) -> Home:
-        if not self._swept:
-            self._swept = True  # what a proxy has left that was killed
-            shutil.rmtree(self._state_dir / identity.WORKSPACES, ignore_errors=True)
-        return identity.workspace(self._state_dir, home, slot)
-
     async def _clear(self, slot: str, kin: Kin) -> None:
         await self._watch.clear(kin)
         if slot:
-            path = self._state_dir / identity.WORKSPACES / slot
-            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+            await self._removal.remove(slot)
         del self._processes[kin.invocation]
 
     def _exceeded(self, invocation: str, figures: str) -> None:

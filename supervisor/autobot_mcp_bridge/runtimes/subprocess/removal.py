@@ -1,0 +1,76 @@
+"""The end of workspaces, whatever their servers have left in them.
+
+A tree that a stranger has made may be as deep and as large as it likes. It is removed by rm(1),
+which needs neither a descriptor nor a frame for each level, in a process of its own: what it takes
+holds up nobody here, and it can be ended. It follows no link and leaves no file system.
+"""
+
+import asyncio
+import logging
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from autobot_mcp_bridge.runtimes.subprocess.identity import WORKSPACES
+
+# Trees that are removed at once; more would only fight for the same disk.
+AT_ONCE = 2
+# Seconds for one; 1.5 million files took 30 s (measured). What is left then is the next proxy's.
+REMOVE_WITHIN = 600.0
+_LEFT = f"{WORKSPACES}-"  # and random digits: those of a proxy before
+_log = logging.getLogger(__name__)
+
+
+class Removal:
+    """Removes the workspaces of one runtime; to be used from its event loop."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._swept: asyncio.Task[None] | None = None
+
+    def sweep(self) -> None:
+        """Once: put away what a proxy has left that was killed, and remove it in the background."""
+        if self._swept is not None:
+            return
+        aside = self._state_dir / f"{_LEFT}{secrets.token_hex(4)}"
+        with suppress(FileNotFoundError):
+            (self._state_dir / WORKSPACES).rename(aside)
+        left = [str(path) for path in self._state_dir.glob(f"{_LEFT}*")]
+        self._swept = asyncio.create_task(self._remove(left), name="remove old workspaces")
+
+    async def remove(self, slot: str) -> None:
+        """Remove one whose processes have ended."""
+        await self._remove([str(self._state_dir / WORKSPACES / slot)])
+
+    async def close(self) -> None:
+        """Leave the rest to the next proxy."""
+        if self._swept is not None:
+            self._swept.cancel()
+            await asyncio.wait([self._swept])
+
+    async def _remove(self, paths: list[str]) -> None:
+        if not paths:
+            return
+        async with self._room:
+            try:
+                await _rm(paths)
+            except (OSError, TimeoutError) as error:
+                _log.warning("%s: not removed: %s", ", ".join(paths), error or "it takes too long")
+
+
+async def _rm(paths: list[str]) -> None:
+    quiet = asyncio.subprocess.DEVNULL
+    words = ("rm", "-rf", "--one-file-system", "--", *paths)
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=quiet, stdout=quiet, stderr=quiet
+    )
+    try:
+        async with asyncio.timeout(REMOVE_WITHIN):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise OSError(f"rm ended with {process.returncode}")
