@@ -164,6 +164,7 @@ def _discovered(channel: Channel, answer: Answer) -> dict[str, Any]:
         if any(version in HANDSHAKE for version in known):
             raise WrongEraError(Era.HANDSHAKE)
         raise _unknown_version(channel, ", ".join(known), (MODERN,))
+    result.pop("protocolVersion", None)  # of the other era, by which the process is known
     return _fit(result)
 
 
@@ -198,6 +199,7 @@ def check_initialize(channel: Channel, answer: Answer) -> dict[str, Any]:
     version = result.get("protocolVersion")
     if version not in HANDSHAKE:
         raise _unknown_version(channel, version, HANDSHAKE)
+    result.pop("supportedVersions", None)
     return _fit(result)
 
 

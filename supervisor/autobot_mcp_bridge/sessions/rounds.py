@@ -175,7 +175,7 @@ def _questions(wanted: object) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for key, request in wanted.items():
         method = request.get("method") if isinstance(request, dict) else None
-        if method not in QUESTIONS:
+        if not isinstance(method, str) or method not in QUESTIONS:
             raise CallError(Cause.BAD_ANSWER, "the server asks what no client can be asked")
         params = request.get("params")
         found.append((key, {"method": method, "params": params if params is not None else {}}))

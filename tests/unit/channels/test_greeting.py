@@ -48,6 +48,9 @@ async def learnt(kept):
         error(-32602),
         error(-32600),
         error(-32603),
+        error([]),
+        error({"code": -32020}),
+        error(-32022, data={"supported": [[], {}, "2025-11-25"]}),
         error(-32022, data={"supported": ["2025-11-25"], "requested": "2026-07-28"}),
         {"result": {}},
         {"result": {"supportedVersions": "all"}},
@@ -66,6 +69,23 @@ async def test_a_modern_answer_is_all_that_a_modern_process_hears():
     async with Kept(server(discover=MODERN)) as kept:
         assert await learnt(kept) is Era.MODERN
         assert kept.runtime.heard == [[ASKED]]
+
+
+@pytest.mark.parametrize(
+    ("discover", "initialize", "era"),
+    [
+        ({"result": MODERN["result"] | {"protocolVersion": 5}}, HANDSHAKE, Era.MODERN),
+        (error(-32601), {"result": HANDSHAKE["result"] | {"supportedVersions": 5}}, Era.HANDSHAKE),
+    ],
+)
+async def test_the_first_words_hold_nothing_of_the_other_era(discover, initialize, era):
+    async with Kept(server(discover=discover, initialize=initialize)) as kept:
+        assert await learnt(kept) is era
+        known = kept.instance.hello
+        assert ("protocolVersion" in known, "supportedVersions" in known) == (
+            era is Era.HANDSHAKE,
+            era is Era.MODERN,
+        )
 
 
 @pytest.mark.requirement("G1")
