@@ -87,6 +87,21 @@ async def test_changes_of_subscriptions_that_there_are_not_reach_nobody():
         await stream.close()
 
 
+async def test_a_large_change_is_told_to_one_and_not_to_so_many_that_it_would_hold_up_others():
+    async with Bridge([echo("files")]) as bridge, bridge.modern("files") as client:
+        uris = ["note:///one", *["note:///many"] * 20]
+        streams = [await listening(client, uri) for uri in uris]
+        large = {"kind": "updated", "count": 1, "pad": 3_000_000}
+        for uri in ("note:///many", "note:///one"):
+            await client.call("flood", {**large, "uri": uri}, within=WITHIN)
+        await client.call("touch", {"uri": "note:///many"})
+        heard = [await stream.event(within=WITHIN) for stream in streams]
+        assert [len(each["params"].get("pad", "")) for each in heard] == [3_000_000, *[0] * 20]
+        assert await bridge.metric("mcp_bridge_dropped_lines_total", reason="flood") == 1
+        for stream in streams:
+            await stream.close()
+
+
 async def test_a_server_that_asks_without_an_end_is_given_up():
     async with Bridge([modern()]) as bridge, bridge.session("files") as session:
         answer = await session.call("forever", {}, within=WITHIN)

@@ -107,8 +107,8 @@ OTHERS = {
     ),
     "E15": Removal(
         "sessions/notices.py",
-        "tagged(message, listener.subscription)",
-        "tagged(message, 0)",
+        "jsonrpc.dumps(listener.subscription)",
+        'b"0"',
         ERAS + "a_listener_of_a_handshake_server_hears_what_it_asked_for",
     ),
     "E16": Removal(

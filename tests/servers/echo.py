@@ -202,9 +202,11 @@ class Server:
             values["progressToken"] = params["_meta"]["progressToken"]
         elif arguments["kind"] == "log":
             values["data"] = "x" * 1000
+        values["pad"] = "x" * arguments.get("pad", 0)
         line = stdio.encode({"jsonrpc": "2.0", "method": method, "params": self.flooded(values)})
-        for _ in range(int(arguments["count"]) // 100):
-            stdio.write(line * 100)
+        at_once = min(100, int(arguments["count"]))
+        for _ in range(int(arguments["count"]) // at_once):
+            stdio.write(line * at_once)
         text(ident, "flooded")
 
     def flooded(self, values: dict[str, Any]) -> dict[str, Any]:

@@ -122,12 +122,18 @@ def untagged(message: dict[str, Any]) -> bytes:
     return jsonrpc.dumps({**told, "params": kept} if kept else told)
 
 
-def tagged(message: dict[str, Any], subscription: object) -> bytes:
-    """A notification for a listener, under the id that it listens by (E15).
+def taggable(message: dict[str, Any]) -> tuple[bytes, bytes]:
+    """A notification for listeners: what stands before and behind the id that each listens by (E15).
+
+    Written once for all of them, however large it is.
 
     Raises:
         ValueError: it cannot be written.
     """
     params = params_of(message)
-    meta = {**meta_of(params), META_SUBSCRIPTION: subscription}
-    return jsonrpc.dumps({**message, "params": {**params, "_meta": meta}})
+    meta = {key: value for key, value in meta_of(params).items() if key != META_SUBSCRIPTION}
+    told = {key: value for key, value in message.items() if key != "params"}
+    rest = {key: value for key, value in params.items() if key != "_meta"}
+    whole = {**told, "params": {**rest, "_meta": {**meta, META_SUBSCRIPTION: 0}}}
+    end = b"}}}"
+    return jsonrpc.dumps(whole).removesuffix(b"0" + end), end
