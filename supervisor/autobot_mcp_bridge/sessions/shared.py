@@ -35,7 +35,13 @@ from autobot_mcp_bridge.policy.methods import (
 )
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
-from autobot_mcp_bridge.sessions.catalog import Catalog, Mirrored, digest_of, mirrored_of
+from autobot_mcp_bridge.sessions.catalog import (
+    MAX_LISTED,
+    Catalog,
+    Mirrored,
+    digest_of,
+    mirrored_of,
+)
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import (
     discovered,
@@ -428,10 +434,15 @@ class SharedServer:
             found: dict[str, tuple[Mirrored, ...]] = {}
             changes = catalog.changes
             params: dict[str, Any] = {}
+            size = 0
             for _ in range(MAX_PAGES):
                 request = own_request(self.era, "tools/list", params)
                 try:
-                    body = (await channel.request(request, OWN_CALL).result()).parsed()
+                    answer = await channel.request(request, OWN_CALL).result()
+                    size += len(answer.line)
+                    if size > MAX_LISTED:
+                        break
+                    body = answer.parsed()
                 except CallError:
                     break  # no client can know of any either
                 result = body.get("result")
