@@ -58,7 +58,7 @@ async def test_what_a_killed_proxy_has_left_holds_up_no_start(runtime, state):
 
     child = await started(runtime)
 
-    await eventually(lambda: os.listdir(state / ".workspaces") == [SLOT])
+    await eventually(lambda: [p.name for p in (state / ".workspaces").iterdir()] == [SLOT])
     await eventually(lambda: not list(state.glob(".workspaces-*")))
     await ended(child)
 

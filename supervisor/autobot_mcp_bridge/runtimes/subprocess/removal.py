@@ -62,9 +62,7 @@ class Removal:
 async def _rm(paths: list[str]) -> None:
     quiet = asyncio.subprocess.DEVNULL
     words = ("rm", "-rf", "--one-file-system", "--", *paths)
-    process = await asyncio.create_subprocess_exec(
-        *words, stdin=quiet, stdout=quiet, stderr=quiet
-    )
+    process = await asyncio.create_subprocess_exec(*words, stdin=quiet, stdout=quiet, stderr=quiet)
     try:
         async with asyncio.timeout(REMOVE_WITHIN):
             await process.wait()
