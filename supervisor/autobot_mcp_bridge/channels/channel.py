@@ -121,6 +121,9 @@ class Channel:
             if token is not None:
                 if isinstance(token, bool) or not isinstance(token, int | str):
                     raise CallError(Cause.BAD_TEXT, "progressToken must be a string or an integer")
+                if isinstance(token, str) and len(token) > jsonrpc.MAX_ID:
+                    text = f"progressToken must have at most {jsonrpc.MAX_ID} characters"
+                    raise CallError(Cause.BAD_TEXT, text)
                 call.token = token
                 meta["progressToken"] = number
         self._write(message)
@@ -202,7 +205,7 @@ class Channel:
     def resume(self, call: Call, params: dict[str, Any]) -> None:
         """Wait for a call's answer again; its client is another request, with `params`."""
         token = params.get("_meta", {}).get("progressToken")
-        if isinstance(token, int | str):
+        if isinstance(token, int) or (isinstance(token, str) and len(token) <= jsonrpc.MAX_ID):
             call.token = token
         if not call.done:
             self._wait(call, call.timeout, parked=False)

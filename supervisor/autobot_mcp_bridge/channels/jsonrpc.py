@@ -16,6 +16,9 @@ import orjson
 
 from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, CallError, Cause
 
+# Bytes of a client's id or progress token: each message for it carries it, and each stream keeps it.
+MAX_ID = 1024
+
 # Above this an answer is not parsed: its id is found at the line's head or tail.
 PARSE_WHOLE = 64 * 1024
 # How far from the end of a line its id may stand.

@@ -118,6 +118,7 @@ class Endpoint:
                 )
             return await handshake.post_batch(request, served, principal, document)
         incoming = read_message(document)
+        del body, document
         post = modern.post if modern.is_modern(request, incoming) else handshake.post
         return await post(request, served, principal, incoming, accepts)
 

@@ -64,6 +64,7 @@ async def post(
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
         return _in_form(call_error_reply(error, client_id), accepts)
+    incoming.forget()
     if isinstance(begun, bytes):
         served.counts.calls["ok"] += 1
         return _in_form(json_reply(begun), accepts)

@@ -150,6 +150,10 @@ class Incoming:
     client_id: bytes | None
     method: str | None
 
+    def forget(self) -> None:
+        """Let go of what was asked: an answer may be long in coming, and there are many of them."""
+        self.message = {}
+
     @property
     def params(self) -> dict[str, Any]:
         params = self.message.get("params")
@@ -183,4 +187,8 @@ def read_message(document: Any) -> Incoming:
     identifier = document["id"]
     if isinstance(identifier, bool) or not isinstance(identifier, int | str | orjson.Fragment):
         raise Refusal(error_reply(400, INVALID_REQUEST, "id must be a string or an integer"))
-    return Incoming(document, jsonrpc.dumps(identifier), method)
+    client_id = jsonrpc.dumps(identifier)
+    if len(client_id) > jsonrpc.MAX_ID:
+        text = f"id must have at most {jsonrpc.MAX_ID} bytes"
+        raise Refusal(error_reply(400, INVALID_REQUEST, text))
+    return Incoming(document, client_id, method)

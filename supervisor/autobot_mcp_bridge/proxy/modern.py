@@ -74,6 +74,7 @@ async def post(
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
         return call_error_reply(error, client_id, modern=True)
+    incoming.forget()
     if isinstance(begun, bytes):
         served.counts.calls["ok"] += 1
         if accepts.json:
@@ -95,6 +96,7 @@ async def _listen(
         reply = error_reply(406, INVALID_REQUEST, text, client_id=incoming.client_id or NULL)
         raise Refusal(reply)
     listener = await served.conversations.listen(principal, incoming.message)
+    incoming.forget()
     try:
         served.counts.calls["ok"] += 1
         return await listen(request, listener)
