@@ -97,6 +97,34 @@ async def test_a_request_of_the_servers_comes_on_the_stream_of_the_only_call(bri
         assert await session.text("gw_echo", value="x") == '"x"'
 
 
+@pytest.mark.requirement("H6")
+async def test_the_time_of_a_call_stands_still_while_its_user_is_asked():
+    quick = isolated("files", "legacy", timeouts={"call": "1s"}, **CALM)
+    async with Bridge([quick]) as bridge, bridge.session("files") as session:
+        message = session.call_of("test_elicitation", {"message": "?"}, 1)
+        stream = await session.open_stream(message)
+        asked = await stream.until("elicitation/create")
+        late = await session.call("gw_sleep", {"seconds": 60})  # began later, and is not waited for
+        assert code_of(late) == "call_timeout"
+        await session.send({"jsonrpc": "2.0", "id": asked["id"], "result": NAME})
+        assert "Ada" in text_of(await stream.until(1))
+        await stream.close()
+
+
+@pytest.mark.requirement("D3")
+async def test_a_client_is_not_asked_for_what_it_has_not_declared(bridge):
+    async with bridge.session("old", opened=False) as session:
+        session.capabilities = {}
+        await session.initialize()
+        answer = await session.call("gw_ask", {"method": "elicitation/create"})
+        assert "no client is there to answer this" in json.dumps(answer)
+    async with bridge.session("old") as session:
+        message = session.call_of("gw_ask", {"method": "elicitation/create"}, 1)
+        stream = await session.open_stream(message)
+        await stream.until("elicitation/create")
+        await stream.close()
+
+
 @pytest.mark.requirement("D3", "A8")
 async def test_a_request_of_the_servers_comes_on_the_get_stream_of_a_client_of_json(bridge):
     async with bridge.session("old") as session:

@@ -231,6 +231,7 @@ class Session(Client):
         super().__init__(url, token, ids=ids)
         self.opened = opened
         self.offered = version
+        self.capabilities: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {}}
         self.version: str | None = None
         self.session: str | None = None
         self.initialized: dict[str, Any] = {}
@@ -253,7 +254,7 @@ class Session(Client):
             "initialize",
             {
                 "protocolVersion": self.offered,
-                "capabilities": {"roots": {}, "sampling": {}, "elicitation": {}},
+                "capabilities": self.capabilities,
                 "clientInfo": {"name": "tests", "version": "1"},
             },
             ident,

@@ -36,6 +36,11 @@ TICK_MIN = 0.05
 PIPE_BUF = 4096
 # Lines that are looked at before others get their turn: a turn of the loop, 10-20 us a line.
 LINES_A_TURN = 100
+# What a server hears that asks a client. One that wants to ask is for sessions: isolated.
+NOBODY_ANSWERS = (
+    "no client is there to answer this: a shared server can ask none, an isolated one what its "
+    "client has declared"
+)
 # How much of the first stray line is kept for a start that fails.
 NOISE_SAMPLE = 120
 
@@ -194,6 +199,10 @@ class Channel:
         """Keep a call open while its client is asked something, for so many seconds."""
         self._wait(call, patience, parked=True)
 
+    def go_on(self, call: Call) -> None:
+        """Wait for the server again: its client has answered."""
+        self._wait(call, call.timeout, parked=False)
+
     def swap(self, call: Call, result: dict[str, Any], patience: float) -> Call:
         """Answer a call with a result of our own; the server's work for it goes on in another."""
         held = Call(call.number, call.timeout, call.began, call.owner)
@@ -208,7 +217,7 @@ class Channel:
         if isinstance(token, int) or (isinstance(token, str) and len(token) <= jsonrpc.MAX_ID):
             call.token = token
         if not call.done:
-            self._wait(call, call.timeout, parked=False)
+            self.go_on(call)
 
     def fail_call(self, call: Call, error: CallError) -> None:
         """End one open call with an error of ours, and tell the server so."""
@@ -338,7 +347,7 @@ class Channel:
         if message["method"] == "ping":
             self.pass_on({"jsonrpc": "2.0", "id": message["id"], "result": {}})
             return
-        error = {"code": METHOD_NOT_FOUND, "message": "no client is there to answer this"}
+        error = {"code": METHOD_NOT_FOUND, "message": NOBODY_ANSWERS}
         self.pass_on({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
@@ -351,9 +360,10 @@ class Channel:
         if call is None or call.token is None or not isinstance(params, dict):
             self._on_dropped("stray_progress")
             return
-        call.deadline = min(
-            self._loop.time() + call.timeout, call.began + MAX_EXTENSION * call.timeout
-        )
+        if not call.parked:
+            call.deadline = min(
+                self._loop.time() + call.timeout, call.began + MAX_EXTENSION * call.timeout
+            )
         params["progressToken"] = call.token
         try:
             line = jsonrpc.dumps(message)

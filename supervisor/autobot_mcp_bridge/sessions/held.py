@@ -19,7 +19,7 @@ from typing import Any
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.call import Call
 from autobot_mcp_bridge.channels.channel import Channel
-from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.errors import METHOD_NOT_FOUND, CallError, Cause
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.rounds import (
     ASKING,
@@ -103,8 +103,10 @@ class Held:
             return False
         feature = QUESTIONS[method]
         if feature not in self._features:
+            error = {"code": METHOD_NOT_FOUND, "message": f"the client has no {feature}"}
+            self._channel.pass_on({"jsonrpc": "2.0", "id": message["id"], "error": error})
             self._channel.fail_call(held.call, _lacks(feature))
-            return False
+            return True
         request = {"method": method, "params": params_of(message)}
         size = len(line) + (held.size if held.questions else 0)
         if len(held.questions) >= MAX_QUESTIONS or size > MAX_ASKED:

@@ -82,6 +82,7 @@ class IsolatedServer:
         self._callers: dict[Key, tuple[Principal, SharedServer]] = {}
         self.versions: tuple[str, ...] = SUPPORTED  # until a process of it has said which
         sessions.on_end = self._ended
+        sessions.is_over = lambda session: self._private[session].instance.channel is None
 
     @property
     def _all(self) -> Iterator[Instance]:

@@ -18,6 +18,7 @@ from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, allowed
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
+from autobot_mcp_bridge.sessions.rounds import PATIENCE, QUESTIONS
 from autobot_mcp_bridge.sessions.session import Session
 
 # Requests of the server's that wait for the client's answers.
@@ -41,6 +42,8 @@ class PrivateSession:
         self.session: Session | None = None
         self._end = end
         self._initialize = initialize
+        features = params_of(initialize).get("capabilities")
+        self._features = frozenset(features if isinstance(features, dict) else ())
         self._hello: Call | None = None  # its initialize, on its way
         self._answer: Answer | None = None
         self._asked: set[bytes] = set()  # ids of the server's requests, as JSON
@@ -146,6 +149,8 @@ class PrivateSession:
             return False
         self._asked.discard(identifier)
         channel.pass_on(message)
+        if not self._asked:
+            self._wait_for_client(patient=False)
         return True
 
     # ---- from the server ----
@@ -155,15 +160,33 @@ class PrivateSession:
         greeted = self._hello is not None and self._hello.answer is not None
         if not greeted or len(self._asked) >= MAX_ASKED:
             return False
-        if message["method"] == "ping" and not self._hears:
+        method = message["method"]
+        if method in QUESTIONS and QUESTIONS[method] not in self._features:
+            return False  # which servers send all the same
+        if method == "ping" and not self._hears:
             return False
         self._asked.add(jsonrpc.dumps(message["id"]))
+        if method in QUESTIONS:
+            self._wait_for_client(patient=True)
         self._deliver(line)
         return True
+
+    def _wait_for_client(self, *, patient: bool) -> None:
+        """The time of the open calls stands still while somebody is asked: it may be of any."""
+        channel, session = self.instance.channel, self.session
+        for call in session.calls.values() if session is not None else ():
+            if channel is None or call.done or call.parked is patient:
+                continue
+            if patient:
+                channel.park(call, PATIENCE)
+            else:
+                channel.go_on(call)
 
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
+            if not self._asked:
+                self._wait_for_client(patient=False)
         self._deliver(line)
 
     @property

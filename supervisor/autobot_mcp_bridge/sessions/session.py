@@ -125,6 +125,8 @@ class SessionTable:
         self._per_token: dict[str, int] = {}
         self._stores: dict[str, Store] = {}  # by token: no caller can take another's
         self.on_end: Callable[[Session], None] = lambda _session: None
+        # Whether it cannot be gone on with, although nobody has ended it yet.
+        self.is_over: Callable[[Session], bool] = lambda _session: False
 
     def empty(self) -> "SessionTable":
         """Another one with the same limits, of which nothing is written down."""
@@ -213,6 +215,9 @@ class SessionTable:
         """The live session of this id, if it is this caller's: an id is no credential (B5)."""
         session = self._by_id.get(session_id)
         if session is None or session.principal.digest != principal.digest:
+            return None
+        if self.is_over(session):
+            self.end(session)
             return None
         if principal.outlasts(session.principal):  # the caller has renewed its access token
             session.principal = principal
