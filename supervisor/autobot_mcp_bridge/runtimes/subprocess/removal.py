@@ -17,6 +17,7 @@ from autobot_mcp_bridge.runtimes.subprocess.identity import WORKSPACES
 AT_ONCE = 2
 # Seconds for one; 1.5 million files took 30 s (measured). What is left then is the next proxy's.
 REMOVE_WITHIN = 600.0
+CLOSE_WITHIN = 2.0  # seconds for what is small
 _LEFT = f"{WORKSPACES}-"  # and random digits: those of a proxy before
 _log = logging.getLogger(__name__)
 
@@ -27,31 +28,39 @@ class Removal:
     def __init__(self, state_dir: Path) -> None:
         self._state_dir = state_dir
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._swept: asyncio.Task[None] | None = None
+        self._swept = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def sweep(self) -> None:
         """Once: put away what a proxy has left that was killed, and remove it in the background."""
-        if self._swept is not None:
+        if self._swept:
             return
+        self._swept = True
         aside = self._state_dir / f"{_LEFT}{secrets.token_hex(4)}"
         with suppress(FileNotFoundError):
             (self._state_dir / WORKSPACES).rename(aside)
         left = [str(path) for path in self._state_dir.glob(f"{_LEFT}*")]
-        self._swept = asyncio.create_task(self._remove(left), name="remove old workspaces")
+        if left:
+            self._begin(left)
 
-    async def remove(self, slot: str) -> None:
-        """Remove one whose processes have ended."""
-        await self._remove([str(self._state_dir / WORKSPACES / slot)])
+    def remove(self, slot: str) -> None:
+        """Remove one whose processes have ended, in the background: nobody waits for it."""
+        self._begin([str(self._state_dir / WORKSPACES / slot)])
 
     async def close(self) -> None:
-        """Leave the rest to the next proxy."""
-        if self._swept is not None:
-            self._swept.cancel()
-            await asyncio.wait([self._swept])
+        """End soon, and leave the rest to the next proxy."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_WITHIN)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _begin(self, paths: list[str]) -> None:
+        task = asyncio.create_task(self._remove(paths), name="remove workspaces")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _remove(self, paths: list[str]) -> None:
-        if not paths:
-            return
         async with self._room:
             try:
                 await _rm(paths)

@@ -145,7 +145,7 @@ class SubprocessRuntime:
     async def _clear(self, slot: str, kin: Kin) -> None:
         await self._watch.clear(kin)
         if slot:
-            await self._removal.remove(slot)
+            self._removal.remove(slot)
         del self._processes[kin.invocation]
 
     def _exceeded(self, invocation: str, figures: str) -> None:
