@@ -55,7 +55,7 @@ class Instance:
         max_calls: int,
         *,
         lead: "Instance | None" = None,
-        slot: str = "",
+        slot: Callable[[], str] = str,  # names each process that is not a server's only one
     ) -> None:
         self.spec = spec
         self.state = State.SLEEPING
@@ -309,7 +309,7 @@ class Instance:
             self.state = State.WAITING
             self._hooks.started()
             try:
-                process = await self._runtime.start(spec, command, self._slot)
+                process = await self._runtime.start(spec, command, self._slot())
             except StartError as error:
                 self._crashed(error.death, ready=False)
                 return

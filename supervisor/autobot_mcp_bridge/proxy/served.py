@@ -97,8 +97,11 @@ class Served:
     def _isolated(self, sessions: SessionTable) -> Conversations:
         self.instance = self._instance(self._hooks)
 
+        def slot() -> str:
+            # Another for each start: the directory of the one before may still be being removed.
+            return f"{self.spec.instance}-{secrets.token_hex(10)}"
+
         def make(hooks: Callable[[Hooks], Hooks]) -> Instance:
-            slot = f"{self.spec.instance}-{secrets.token_hex(10)}"
             made = self._instance(hooks(self._hooks), lead=self.instance, slot=slot)
             self._keep(made)
             return made
@@ -107,7 +110,9 @@ class Served:
             self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make
         )
 
-    def _instance(self, hooks: Hooks, lead: Instance | None = None, slot: str = "") -> Instance:
+    def _instance(
+        self, hooks: Hooks, lead: Instance | None = None, slot: Callable[[], str] = str
+    ) -> Instance:
         return Instance(
             self.spec,
             self._runtime,

@@ -89,6 +89,7 @@ class PrivateSession:
         for line in self._early:
             self.session.outbox.push(line)
         self._early.clear()
+        self._initialize = {}  # said, and as large as a body may be
         return self.session, self._answer
 
     async def _greet(self, channel: Channel, _era: Era | None, deadline: float) -> dict[str, Any]:

@@ -152,8 +152,10 @@ class Wishes:
     def takes(self, message: dict[str, Any]) -> bool:
         """Whether a modern process's message about a subscription is news."""
         number = meta_of(params_of(message)).get(META_SUBSCRIPTION)
+        if type(number) is not int or number <= 0:
+            return False
         if message["method"] != ACKNOWLEDGED:
-            return number is not None and number == self._listening
+            return number == self._listening
         if number == self._next:
             if self._channel is None:
                 return False

@@ -15,7 +15,7 @@ from autobot_mcp_bridge.runtimes.subprocess.identity import WORKSPACES
 
 # Trees that are removed at once; more would only fight for the same disk.
 AT_ONCE = 2
-# Seconds for one; 1.5 million files took 30 s (measured). What is left then is the next proxy's.
+# Seconds for one. What is left then is the next proxy's.
 REMOVE_WITHIN = 600.0
 CLOSE_WITHIN = 2.0  # seconds for what is small
 _LEFT = f"{WORKSPACES}-"  # and random digits: those of a proxy before
