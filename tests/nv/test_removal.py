@@ -1,18 +1,13 @@
 """Each NV test fails, in the assertion that names its id, once the behaviour is taken away."""
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from nv.removals import REMOVALS, show
-from support.waiting import PATIENCE
+from support.alone import run_alone
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-RUN_TIMEOUT = 100.0 * PATIENCE  # seconds for one test in a pytest of its own, on a busy machine
 
 
 def ident(name):
@@ -29,28 +24,13 @@ def test_every_nv_requirement_can_be_taken_away():
     [pytest.param(name, marks=pytest.mark.requirement(ident(name)), id=name) for name in REMOVALS],
 )
 async def test_an_nv_test_fails_once_its_behaviour_is_taken_away(name):
-    added = (str(HERE / "site"), str(HERE), os.environ.get("PYTHONPATH", ""))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"),
-        *("tests/nv/test_nv.py", "-k", REMOVALS[name][1], "--tb=short"),
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "MCP_BRIDGE_TEST_REMOVE": name,
-            "PYTHONPATH": os.pathsep.join(filter(None, added)),
-        },
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    status, text = await run_alone(
+        "tests/nv/test_nv.py",
+        "-k",
+        REMOVALS[name][1],
+        env={"MCP_BRIDGE_TEST_REMOVE": name},
+        paths=(HERE / "site", HERE),
     )
-    try:
-        async with asyncio.timeout(RUN_TIMEOUT):
-            out, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    text = out.decode()
 
-    assert process.returncode == 1, f"with {name} taken away it passes:\n{show(name)}\n{text}"
+    assert status == 1, f"with {name} taken away it passes:\n{show(name)}\n{text}"
     assert f"AssertionError: {ident(name)}:" in text, f"it fails elsewhere:\n{show(name)}\n{text}"

@@ -27,14 +27,13 @@ from autobot_mcp_bridge.sessions.exchange import Exchange
 from autobot_mcp_bridge.sessions.held import Held
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners
 from autobot_mcp_bridge.sessions.private import PrivateSession
+from autobot_mcp_bridge.sessions.rounds import QUESTIONS
 from autobot_mcp_bridge.sessions.session import Session, SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
 from autobot_mcp_bridge.supervision.journal import Forgetful
 
 # What a server may ask a client for; by these a caller's processes differ (26 basic/index).
-CLIENT_FEATURES = ("elicitation", "roots", "sampling")
-
-
+CLIENT_FEATURES = tuple(sorted(QUESTIONS.values()))
 # The states of an instance that has no process.
 AT_REST = (State.BROKEN, State.DISABLED, State.SLEEPING, State.STOPPED)
 # A caller: the digest of its token, and what it lets a server ask.
