@@ -133,7 +133,12 @@ class Client:
     ) -> Stream:
         """The same on a connection of its own, body unread; the caller closes the stream."""
         connection = await self._connect()
-        return await connection.stream(method, self.target, *self._parts(message, headers, None))
+        try:
+            parts = self._parts(message, headers, None)
+            return await connection.stream(method, self.target, *parts)
+        except BaseException:
+            connection.reset()
+            raise
 
     def _parts(
         self, message: Any, headers: dict[str, str | None] | None, body: bytes | None

@@ -43,14 +43,18 @@ class CuttingRelay:
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind, before = await asyncio.open_connection(self._parts.hostname, self._parts.port)
-        ways = [
-            asyncio.create_task(self._pass(reader, before)),
-            asyncio.create_task(self._pass(behind, writer, counted=True)),
-        ]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for each in (writer, before):
-            each.transport.abort()
+        ends = [writer]
+        try:
+            behind, before = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+            ends.append(before)
+            ways = [
+                asyncio.create_task(self._pass(reader, before)),
+                asyncio.create_task(self._pass(behind, writer, counted=True)),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.transport.abort()
         await asyncio.gather(*ways)
 
     async def _pass(

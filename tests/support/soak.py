@@ -26,7 +26,7 @@ from support.soak_session import Talk
 from support.soaked import ELICIT, UPDATED, WITHIN, CrossedError, Kill, Tally, filled_in, same
 from support.storm import RSS_GROWTH, alike_ids, mine
 from support.waiting import eventually
-from support.wire import Response, Stream
+from support.wire import Connection, Response, Stream, encode
 
 WARM_UP = 20.0  # seconds of the same load before the baseline is taken
 SINGLE = 4  # callers who make one call at a time
@@ -294,24 +294,25 @@ class Soak:
             message = client.call_of("progress", steps, ..., "token")
         with suppress(*FAULTS):
             connection = await client.take_connection()
-            body = dumps(client.prepare(message))
-            heads = "".join(f"{k}: {v}\r\n" for k, v in client.headers(message).items())
-            length = len(body)
-            head = f"POST {client.target} HTTP/1.1\r\n{heads}Content-Length: {length}\r\n\r\n"
-            connection.send(head.encode() + body[: length // self.random.choice((1, 1, 2))])
-            await connection.drain()
-            await self.pause(self.random.uniform(0.0, 0.3))
-            match how:
-                case "reset":
-                    connection.reset()
-                case "silent":
-                    connection.vanish()
-                case "half-closed":
-                    connection.half_close()
-            if how != "reset":
-                await self.pause(self.random.uniform(0.5, 5.0))
-            await connection.close()
+            try:
+                await self._leave(connection, _bytes_of(client, message), how)
+            finally:
+                await connection.close()
             self.tally.left[how] += 1
+
+    async def _leave(self, connection: Connection, request: bytes, how: str) -> None:
+        connection.send(request[: len(request) // self.random.choice((1, 1, 2))])
+        await connection.drain()
+        await self.pause(self.random.uniform(0.0, 0.3))
+        match how:
+            case "reset":
+                connection.reset()
+            case "silent":
+                connection.vanish()
+            case "half-closed":
+                connection.half_close()
+        if how != "reset":
+            await self.pause(self.random.uniform(0.5, 5.0))
 
     # Kills
 
@@ -378,6 +379,10 @@ async def _either(stream: Stream, method: object, ident: object) -> dict[str, An
             found: dict[str, Any] = message
             return found
     raise EOFError("the stream ended before the answer")
+
+
+def _bytes_of(client: Client, message: dict[str, Any]) -> bytes:
+    return encode("POST", client.target, client.headers(message), dumps(client.prepare(message)))
 
 
 def _without_updates(response: Response) -> Response:
