@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from removals.table import REMOVALS
 from show_main import trace
-from showing import ROOT, CannotRunError, Check, Line, Runner, Verdict, show, tests
+from showing import Check, Line, Runner, Verdict, show, tests
 
 DRAWN = 20  # removals of which each run makes a test anew
 REMOVAL_TEST = "test_a_test_fails_once_what_it_shows_is_taken_away"
@@ -36,18 +36,6 @@ def conformance(runner: Runner) -> Iterator[Line]:
         yield Line(
             row["what"], row["figure"], row["goal"], verdict, "" if row["reached"] else shown
         )
-
-
-def of(path: str, what: str, *selection: str) -> Check:
-    """The tests of a file or folder, which may not be there yet."""
-    check = tests(what, *selection, path)
-
-    def run(runner: Runner) -> Iterator[Line]:
-        if not (ROOT / path).exists():
-            raise CannotRunError(f"{path} does not exist")
-        yield from check(runner)
-
-    return run
 
 
 def removals(runner: Runner) -> Iterator[Line]:
@@ -76,9 +64,9 @@ CHECKS: dict[str, Check] = {
     "clients-elicit": tests(
         "real clients answer elicitations", "tests/clients/test_elicitation.py"
     ),
-    "soak": of("tests/soak", "100 clients, 5 minutes, kills", "-m", "soak"),
-    "large": of("tests/live/test_large.py", "20 MiB both ways, 100,000 unread notifications"),
-    "oauth": of("tests/live/test_oauth.py", "OAuth: wrong, expired, rotated, issuer down"),
+    "soak": tests("100 clients, 5 minutes, kills", "-m", "soak", "tests/soak"),
+    "large": tests("20 MiB both ways, 100,000 unread notifications", "tests/live/test_large.py"),
+    "oauth": tests("OAuth: wrong, expired, rotated, issuer down", "tests/live/test_oauth.py"),
     "removals": removals,
     "trace": trace,
 }

@@ -10,7 +10,7 @@ from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.scopes import is_template
-from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.server import Network, ServerSpec
 
 Finding = tuple[Loc, object, str]
 
@@ -47,6 +47,7 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         yield ("limits", "memory"), spec.limits.memory, f"allowed is at least {MIN_MEMORY >> 20}M"
     if spec.limits.cpu < 1:
         yield ("limits", "cpu"), f"{spec.limits.cpu}%", "allowed is at least 1%"
+    yield from _network(spec.network)
     if spec.warm and spec.sessions == "isolated":
         yield (
             ("warm",),
@@ -59,6 +60,16 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         if not is_template(scope):
             yield ("scopes", index), scope, BAD_TEMPLATE
     yield from _command(spec)
+
+
+def _network(network: Network) -> Iterator[Finding]:
+    takes_list = network.mode in ("list", "names")
+    if takes_list and not network.allow:
+        clause = f"network.mode {network.mode} needs at least one entry"
+        yield ("network", "allow"), list(network.allow), clause
+    elif network.allow and not takes_list:
+        clause = f"network.mode {network.mode} takes none; allowed is mode list or names"
+        yield ("network", "allow"), list(network.allow), clause
 
 
 def _command(spec: ServerSpec) -> Iterator[Finding]:

@@ -64,6 +64,9 @@ class Network(Record):
     mode: Literal["none", "loopback", "list", "internet", "names"] = Field(
         "none", description="what the server may reach"
     )
+    allow: tuple[Word, ...] = Field(
+        (), description="with list: addresses and networks; with names: HOST or HOST:PORT"
+    )
 
 
 class Limits(Record):

@@ -199,6 +199,17 @@ def test_a_warm_server_with_isolated_sessions_is_refused(places):
     assert "no process before a client comes" in allowed["$.servers[0].warm"]
 
 
+@pytest.mark.parametrize("mode", ["list", "names"])
+def test_a_list_of_places_is_for_the_modes_that_have_one(places, mode):
+    listed = {"mode": mode, "allow": ["192.0.2.1"]}
+
+    assert loaded_from(places, {**SMALL, "network": listed}).servers
+    for wrong in ({"mode": mode}, {**listed, "mode": "none"}, {**listed, "mode": "internet"}):
+        assert "$.servers[0].network.allow" in told(
+            loaded_from(places, {**SMALL, "network": wrong})
+        )
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("credentials", {"TOKEN": "github"}), ("groups", ["acme"]), ("run_as", "nobody")],

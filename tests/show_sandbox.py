@@ -1,0 +1,41 @@
+"""Show what the sandbox promises, a line each: what, figure, bar, PASS, FAIL or NOT RUN.
+
+    python tests/show_sandbox.py [--only NAME]...
+
+Everything runs on systemd 252 and 257, in the containers of tests/lab. Exits with 1 on FAIL and
+NOT RUN.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from showing import ROOT, CannotRunError, Check, Line, Runner, show, tests
+
+FOLDER = "tests/sandbox"
+
+
+def lab(name: str, what: str, **bars: float) -> Check:
+    """The tests of a file, in the lab; NOT RUN where the file does not exist yet."""
+    path = f"{FOLDER}/{name}"
+    check = tests(what, "-m", "lab", path, **bars)
+
+    def run(runner: Runner) -> Iterator[Line]:
+        if not (ROOT / path).exists():
+            raise CannotRunError(f"{path} does not exist yet")
+        yield from check(runner)
+
+    return run
+
+
+CHECKS: dict[str, Check] = {
+    "exposure": lab("test_exposure.py", "exposure of each profile and network mode"),
+    "report": lab("test_report.py", "forbidden attempts, with their controls"),
+    "work": lab("test_work.py", "real servers do real work"),
+    "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),
+    "secrets": lab("test_secrets.py", "a sentinel secret is found nowhere", hits=0),
+    "names": lab("test_names.py", "names mode: listed hosts, and no other"),
+    "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
+}
+
+if __name__ == "__main__":
+    sys.exit(show("show-sandbox", __doc__.splitlines()[0], CHECKS))
