@@ -120,6 +120,15 @@ async def test_a_mirrored_parameter_must_equal_its_header(era):
         assert response.status == 400
 
 
+async def test_the_tools_of_a_new_process_are_asked_for_once_whoever_calls_first():
+    async with Bridge([conformance("any", "modern")]) as bridge, modern(bridge, "any") as client:
+        first = asyncio.create_task(client.text("gw_pid"))
+        calls = [asyncio.create_task(client.text("gw_pid")) for _ in range(20)]
+        first.cancel()  # whoever asked goes, the others still get what was asked for
+        assert len(set(await asyncio.gather(*calls))) == 1
+        assert (await heard(client)).count("tools/list") == 1
+
+
 async def test_questions_of_the_proxys_own_to_a_busy_server_do_not_end_it():
     """Their deadline is short, and a server that works on one call at a time may be busy."""
     server = conformance("any", "legacy", "--discover", "unknown")

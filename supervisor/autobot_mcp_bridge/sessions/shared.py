@@ -35,13 +35,7 @@ from autobot_mcp_bridge.policy.methods import (
 )
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
-from autobot_mcp_bridge.sessions.catalog import (
-    MAX_LISTED,
-    Catalog,
-    Mirrored,
-    digest_of,
-    mirrored_of,
-)
+from autobot_mcp_bridge.sessions.catalog import Catalog, digest_of
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import (
     discovered,
@@ -62,6 +56,7 @@ from autobot_mcp_bridge.sessions.exchange import (
 )
 from autobot_mcp_bridge.sessions.held import Held
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners, wish_of
+from autobot_mcp_bridge.sessions.mirroring import Mirroring
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
 from autobot_mcp_bridge.sessions.rounds import Rounds
 from autobot_mcp_bridge.sessions.session import (
@@ -74,9 +69,6 @@ from autobot_mcp_bridge.sessions.settings import LOCAL, Settings
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
 from autobot_mcp_bridge.sessions.wishes import OWN_CALL, Wishes
 from autobot_mcp_bridge.supervision.journal import Memory
-
-# Pages of tools/list that are read for the parameters that clients mirror into headers.
-MAX_PAGES = 50
 
 
 class SharedServer:
@@ -96,6 +88,7 @@ class SharedServer:
         self.held: Held | None = None  # where a client can be asked
         self._server_meta = b""
         self._catalog = Catalog(memory, spec.instance)
+        self._mirroring = Mirroring(self._catalog)
         self._tasks = TaskOwners(memory, spec.instance)
         self._wishes = Wishes(sessions, listeners)
         self._settings = Settings(sessions, self._wishes)
@@ -226,7 +219,7 @@ class SharedServer:
             return self._resume(self.held, message, client_id, streamable=streamable)
         channel = await self.instance.ready()
         if method == "tools/call":
-            mirrored = await self._mirrored(channel)
+            mirrored = await self._mirroring.find(channel, self.era)
             if (found := mirrored.get(str(params.get("name")))) is not None:
                 check(found, params)
         level = meta_of(params).get(META_LOG_LEVEL)
@@ -426,37 +419,6 @@ class SharedServer:
             return self._catalog.filtered(answer)
 
         return finish
-
-    async def _mirrored(self, channel: Channel) -> dict[str, tuple[Mirrored, ...]]:
-        """The parameters that clients mirror into headers, by tool; asked for once (E5)."""
-        catalog = self._catalog
-        if catalog.mirrored is None:
-            found: dict[str, tuple[Mirrored, ...]] = {}
-            changes = catalog.changes
-            params: dict[str, Any] = {}
-            size = 0
-            for _ in range(MAX_PAGES):
-                request = own_request(self.era, "tools/list", params)
-                try:
-                    answer = await channel.request(request, OWN_CALL).result()
-                    size += len(answer.line)
-                    if size > MAX_LISTED:
-                        break
-                    body = answer.parsed()
-                except CallError:
-                    break  # no client can know of any either
-                result = body.get("result")
-                if not isinstance(result, dict):
-                    break
-                found |= mirrored_of(result.get("tools"))
-                cursor = result.get("nextCursor")
-                if not isinstance(cursor, str):
-                    break
-                params = {"cursor": cursor}
-            if catalog.changes == changes:
-                catalog.mirrored = found
-            return found
-        return catalog.mirrored
 
     # ---- a process ----
 
