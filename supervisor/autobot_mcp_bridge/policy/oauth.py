@@ -20,6 +20,8 @@ from autobot_mcp_bridge.policy.signed import TokenError, claims_of, head_of, is_
 
 # Tokens whose signature has been seen to be right; the one unused for longest goes first.
 MAX_REMEMBERED = 4096
+# Seconds since 1970 that any clock will show; a claim may be larger than a float can hold.
+LAST = 1 << 40
 # Reasons of refusals in the log: so many at once, so many a second.
 REASONS_BURST, REASONS_RATE = 10, 0.1
 
@@ -149,7 +151,7 @@ class AccessTokens:
             subject=_subject(self._issuer, claims),
             audiences=frozenset(_words(claims["aud"])),
             scopes=frozenset(_scopes(claims)),
-            expires=float(claims["exp"]) + leeway,
+            expires=float(min(int(claims["exp"]), LAST)) + leeway,
             key=key.digest,
         )
 

@@ -89,6 +89,13 @@ async def test_what_is_remembered_is_bounded(host, checked, monkeypatch):
     assert checked == [first, second, third, second]  # the one unused for longest went
 
 
+async def test_a_token_may_last_longer_than_a_float_can_say(host):
+    grant = await host.judge(host.token(exp=10**400))
+
+    assert grant is not None
+    assert grant.expires > host.now
+
+
 async def test_a_remembered_token_expires(host):
     token = host.token()
     grant = await host.judge(token)
