@@ -16,6 +16,7 @@ from support.wire import encode, narrow
 
 QUICK = {"timeouts": {"stop": "500ms", "call": "1s"}}
 GOOD = [echo("good")]
+ORIGIN = "https://app.example.org"
 
 
 # Tokens and files
@@ -213,7 +214,8 @@ async def test_idle_sessions_of_one_token_take_nothing_from_anothers_stream():
 
 async def test_large_answers_that_nobody_reads_are_bounded_together():
     big = hostile("big", "bad", "8", timeouts={"stop": "500ms"})
-    async with Bridge([big, *GOOD]) as bridge, Neighbour(bridge):
+    host = {"http": {"allowed_origins": [ORIGIN]}}
+    async with Bridge([big, *GOOD], host=host) as bridge, Neighbour(bridge):
         async with bridge.modern("bad") as client:
             deaf = [await narrow(bridge.base) for _ in range(45)]
             for number, connection in enumerate(deaf):
@@ -228,7 +230,9 @@ async def test_large_answers_that_nobody_reads_are_bounded_together():
 
 
 async def is_full(client):
-    return (await client.send(client.call_of("echo", {}, 1))).status == 503
+    response = await client.send(client.call_of("echo", {}, 1), headers={"Origin": ORIGIN})
+    assert response.header("Access-Control-Allow-Origin") == ORIGIN
+    return response.status == 503
 
 
 async def has_room(client):

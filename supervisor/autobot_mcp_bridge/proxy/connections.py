@@ -10,6 +10,7 @@ from aiohttp import web
 from autobot_mcp_bridge.model.errors import UNAVAILABLE
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.proxy.replies import error_reply
+from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
 
 # Bounds of aiohttp's own parser; the endpoint's limits lie below them.
 MAX_FIELD = 64 * 1024
@@ -61,6 +62,7 @@ class Server(web.Server):
                 text = "too many large answers wait for clients that do not read them"
                 response = error_reply(503, UNAVAILABLE, text)
                 response.headers["Retry-After"] = "1"
+                response.headers.update(request.get(ANSWER_HEADERS, {}))
             if self._leaving:
                 response.force_close()
             return response
