@@ -54,6 +54,23 @@ async def open_calls(bridge):
     return (await bridge.server("new"))["open_calls"]
 
 
+async def test_large_calls_that_wait_for_their_clients_have_bounded_room_together(session):
+    """Each is kept to be made again; the one that finds no room is refused once it is asked about."""
+    arguments = {"pad": "x" * 3_900_000}
+    streams = []
+    for number in range(17):  # 64 MiB hold 17 of them
+        stream = await session.open_stream(session.call_of(ONE, arguments, number))
+        streams.append((stream, await stream.event()))
+    answer_of_18th = await session.call(ONE, arguments)
+    assert code_of(answer_of_18th) == "queue_full"
+
+    for stream, question in streams:
+        await answer(session, question)
+        assert "result" in await stream.event()
+        await stream.close()
+    assert (await through(session, ONE, arguments))[1] == ["elicitation/create"]
+
+
 @pytest.mark.requirement("G5", "D3")
 @pytest.mark.parametrize(
     ("tool", "methods", "says"),

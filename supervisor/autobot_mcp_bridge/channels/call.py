@@ -27,6 +27,7 @@ class Call:
         "number",
         "owner",
         "parked",
+        "size",
         "streamable",
         "timeout",
         "token",
@@ -45,6 +46,7 @@ class Call:
         self.log_level: str | None = None  # of a request that asked for logs by itself
         # Sees an answer first; with True it has taken it, and the call goes on.
         self.intercept: Callable[[Answer], bool] | None = None
+        self.size = 0  # bytes of what was sent
         self.parked = False  # its client has been asked something
         self.answer: Answer | None = None
         self.error: CallError | None = None

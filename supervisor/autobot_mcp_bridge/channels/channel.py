@@ -131,7 +131,7 @@ class Channel:
                     raise CallError(Cause.BAD_TEXT, text)
                 call.token = token
                 meta["progressToken"] = number
-        self._write(message)
+        call.size = self._write(message)
         self.pending[number] = call
         self.last_used = call.began
         if self._ticker is None:
@@ -236,7 +236,8 @@ class Channel:
         """Wait for its answer no more, and say nothing of it to the server."""
         self.pending.pop(call.number, None)
 
-    def _write(self, message: dict[str, Any]) -> None:
+    def _write(self, message: dict[str, Any]) -> int:
+        """Send it; how many bytes it has."""
         if self._pipes is None or not self.usable:
             raise CallError(Cause.CRASHED, "the server has just ended")
         line = _text(message)
@@ -248,6 +249,7 @@ class Channel:
         self._pipes.write(line + b"\n")
         if self._torn or waiting + len(line) >= PIPE_BUF:
             self._mind_tear(self._pipes)
+        return len(line)
 
     def _mind_tear(self, pipes: Pipes) -> None:
         """Note whether a proxy that is killed now leaves a part of a line in the pipe."""

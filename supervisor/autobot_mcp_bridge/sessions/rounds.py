@@ -31,6 +31,10 @@ PATIENCE = 600.0
 # Rounds of one call, and questions of one session that wait for answers.
 MAX_ROUNDS = 32
 MAX_QUESTIONS = 64
+# Requests of a server are kept until their answers come, to be made again: of those above LARGE so
+# many bytes together.
+LARGE = 64 << 10
+MAX_KEPT = 64 << 20
 # An elicitation that a client answers with an error (25 client/elicitation, Response Actions).
 DISMISSED = {"action": "cancel"}
 
@@ -63,14 +67,28 @@ class Rounds:
     def __init__(self, on_dropped: Callable[[str], None]) -> None:
         self._on_dropped = on_dropped
         self._numbers = itertools.count(1)
+        self._large: list[Call] = []  # whose requests are kept
 
     def watch(
         self, channel: Channel, call: Call, session: Session, message: dict[str, Any]
     ) -> None:
         """Have the answer to this call looked at; `message` is what was sent."""
-        if message["method"] in ASKING:
+        if message["method"] not in ASKING:
+            return
+        if self._has_room(call):
             ours = Round(channel, call, session, message)
             call.intercept = lambda answer: self._take(ours, answer)
+        else:
+            call.intercept = lambda answer: _without_room(call, answer)
+
+    def _has_room(self, call: Call) -> bool:
+        if call.size <= LARGE:
+            return True
+        self._large = [kept for kept in self._large if not kept.done]
+        if sum(kept.size for kept in self._large) + call.size > MAX_KEPT:
+            return False
+        self._large.append(call)
+        return True
 
     def _take(self, ours: Round, answer: Answer) -> bool:
         try:
@@ -153,6 +171,19 @@ class Rounds:
         except CallError as error:
             ours.call.error = error
             ours.call.ring()
+
+
+def _without_room(call: Call, answer: Answer) -> bool:
+    """Nobody is asked for a call that could not be made again."""
+    try:
+        if input_required(answer) is None:
+            return False
+        text = "the server asks, and too many large calls are open to ask for this one"
+        call.error = CallError(Cause.QUEUE_FULL, text, retry_after=1)
+    except CallError as error:
+        call.error = error
+    call.ring()
+    return True
 
 
 def input_required(answer: Answer) -> dict[str, Any] | None:
