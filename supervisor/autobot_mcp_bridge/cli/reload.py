@@ -14,11 +14,12 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     places = places_of(args)
     answer = control.reload(places)
-    problems = answer.get("problems") if isinstance(answer, dict) else None
-    if problems:
+    if problems := answer.get("problems"):
         for problem in problems:
             note(str(problem))
         note("the last good configuration stays in force")
         return DataError.exit_code
     note("the configuration is in force")
+    if answer.get("restart_wanted"):
+        note("but for host.toml, which has changed: it counts when the proxy is restarted")
     return 0

@@ -36,6 +36,7 @@ FLUSH_POLL = 0.01
 # A task that failed through a fault of ours is started again after so long.
 FAULT_PAUSE = 1.0
 
+RESTART_WANTED = "host.toml has changed; its settings count when the proxy is restarted"
 UNREADABLE = Problem("the configuration", "", "", "cannot be read; the proxy's log tells more")
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class Bridge:
         self.problems: tuple[Problem, ...] = ()
         self.reload_wanted = asyncio.Event()
         self.loaded = 0  # configurations put to use so far
+        self.restart_wanted = False  # the host's settings on the disk are not those in force
         self._tokens = TokenStore(places.tokens_d)
         self._tasks: dict[Instance, asyncio.Task[None]] = {}
         self._group = asyncio.TaskGroup()
@@ -203,6 +205,10 @@ class Bridge:
         gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes
         self.loaded += 1
+        differs = loaded.host != self.settings
+        if differs and not self.restart_wanted:
+            log.warning("%s", RESTART_WANTED)
+        self.restart_wanted = differs
         for served in gone:
             name = served.spec.instance
             said = {"MCP_INSTANCE": name}
@@ -314,5 +320,6 @@ class Bridge:
             "healthy": self.healthy,
             "problems": [str(problem) for problem in self.problems],
             "loaded": self.loaded,
+            "restart_wanted": self.restart_wanted,
             "servers": servers,
         }

@@ -89,6 +89,21 @@ async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
         assert "last good" in err
 
 
+async def test_a_reload_tells_that_the_hosts_settings_count_after_a_restart(command):
+    async with Bridge([echo("files")]) as bridge:
+        assert "restarted" not in (await command(bridge, "reload"))[2]
+        path = bridge.config_dir / "host.toml"
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before + "[limits]\nconnections = 9\n", encoding="utf-8")
+
+        status, _, err = await command(bridge, "reload")
+
+        assert status == 0
+        assert "host.toml" in err
+        path.write_text(before, encoding="utf-8")
+        assert "restarted" not in (await command(bridge, "reload"))[2]
+
+
 @pytest.mark.parametrize("why", ["is running already", "cannot listen"])
 async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command, why, tmp_path):
     async with Bridge([echo("files")]) as bridge:
