@@ -85,6 +85,7 @@ class Bridge:
         self.restart_wanted = False  # the host's settings on the disk are not those in force
         self._tokens = TokenStore(places.tokens_d)
         self._tasks: dict[Instance, asyncio.Task[None]] = {}
+        self._left = False  # the servers and sessions are the next proxy's
         self._group = asyncio.TaskGroup()
         self._watcher: asyncio.Task[None] | None = None
         self._seen = ""
@@ -99,7 +100,8 @@ class Bridge:
     async def __aexit__(self, *exc: object) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
-        await self.close_servers()
+        if not self._left:
+            await self.close_servers()
         await self.runtime.close()
         await self._group.__aexit__(None, None, None)
 
@@ -130,6 +132,7 @@ class Bridge:
 
         Calls that are still open get an error; bounded.
         """
+        self._left = True
         if self._watcher is not None:
             self._watcher.cancel()
         tasks = dict(self._tasks)
