@@ -1,6 +1,7 @@
 """Restarts of the proxy that lose nothing, on real systemd."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -9,6 +10,7 @@ from support import product
 from support.bridge import FAULTS, new_token
 from support.client import text_of
 from support.containers import properties, reaches
+from support.installed import SERVERS
 from support.load import Load
 from support.product import PROXY, digest_of, installed_product
 from support.proxy_unit import HOLD, ProxyUnit, unit_of
@@ -16,6 +18,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
 TOKEN = new_token()
+UPDATED = "notifications/resources/updated"
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
@@ -325,6 +328,28 @@ async def test_subscriptions_and_levels_live_on(proxy):
 
             await eventually(restored, within=10)
             await stream.close()
+
+
+@pytest.mark.parametrize("way", ["restart", "kill"])
+async def test_a_modern_process_listens_once_and_tells_each_change_once(proxy, way):
+    uri = "file:///one"
+    command = ["/usr/bin/python3", f"{SERVERS}/modern.py"]
+    async with proxy.serving(echo("listen", command=command, timeouts={"idle": "0s"})):
+        async with proxy.session("listen", TOKEN) as client:
+            await client.request("resources/subscribe", {"uri": uri})
+            for _ in range(3):
+                await (proxy.restart() if way == "restart" else proxy.kill())
+                call = await client.send(client.call_of("touch", {"uri": uri}))
+                assert "error" not in call.messages[-1], call.messages
+                told = [m for m in call.messages if m.get("method") == UPDATED]
+                assert len(told) <= 1, told
+
+            async def listens_once():
+                # A request of before is over once it has told something that ours has told, too.
+                await client.text("touch", uri=uri)
+                return len(json.loads(await client.text("listening"))["listening"]) == 1
+
+            await eventually(listens_once, within=10)
 
 
 async def test_an_operators_stop_outlives_the_proxy(proxy):

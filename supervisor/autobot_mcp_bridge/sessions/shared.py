@@ -449,5 +449,4 @@ class SharedServer:
     def adopted(self, channel: Channel) -> None:
         """Go on with a process that an earlier proxy has greeted."""
         if self.era is Era.MODERN:
-            capabilities = (self.instance.hello or {}).get("capabilities", {})
-            self._wishes.listen(channel, capabilities, fresh=True)
+            self._wishes.adopt(channel, (self.instance.hello or {}).get("capabilities", {}))

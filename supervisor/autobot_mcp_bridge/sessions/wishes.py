@@ -31,6 +31,8 @@ OWN_CALL = 3.0
 LISTEN_AGAIN = 1.0
 # Replacements that a modern process is sent ahead of its acknowledgement.
 MOST_AHEAD = 8
+# Listen requests of earlier proxies that one process is told are over.
+MOST_OVER = 1024
 
 
 class Wishes:
@@ -44,6 +46,8 @@ class Wishes:
         self._listening = 0  # the listen request whose messages count; 0: none
         self._next = 0  # the one that is not acknowledged yet
         self._ahead = 0  # listen requests since the last acknowledgement
+        self._since: int | None = None  # the first that is ours, where others have asked before
+        self._over: set[int] = set()  # of those before, what the process knows to be over
         self._capabilities: dict[str, Any] = {}
         self._told: frozenset[str] | None = frozenset()  # None: it has to be told again
         self._level = ""  # of the handshake process; "": its own choice
@@ -101,6 +105,11 @@ class Wishes:
 
     # ---- a modern process ----
 
+    def adopt(self, channel: Channel, capabilities: dict[str, Any]) -> None:
+        """Ask a process that an earlier proxy has asked, too: by requests that still stand there."""
+        self.listen(channel, capabilities, fresh=True)
+        self._channel, self._since = channel, self._next
+
     def listen(self, channel: Channel, capabilities: dict[str, Any], *, fresh: bool) -> None:
         """Ask a modern process to tell what is wanted now, unless it has been.
 
@@ -112,6 +121,7 @@ class Wishes:
         self._capabilities = capabilities
         if fresh:
             self._listening = self._next = self._ahead = 0
+            self._since, self._over = None, set()
         elif self._ahead >= MOST_AHEAD and channel.stands(self._next):
             return  # its acknowledgement brings this about
         wanted = self.uris()
@@ -154,6 +164,8 @@ class Wishes:
         number = meta_of(params_of(message)).get(META_SUBSCRIPTION)
         if type(number) is not int or number <= 0:
             return False
+        if self._is_of_before(number):
+            return self._of_before(number)
         if message["method"] != ACKNOWLEDGED:
             return number == self._listening
         if number == self._next:
@@ -163,6 +175,20 @@ class Wishes:
                 self._channel.stand_down(self._listening)
             self._listening, self._next, self._ahead = self._next, 0, 0
             self.listen(self._channel, self._capabilities, fresh=False)
+        return False
+
+    def _is_of_before(self, number: int) -> bool:
+        ours = max(self._listening, self._next)
+        return self._since is not None and not self._since <= number <= ours
+
+    def _of_before(self, number: int) -> bool:
+        """It tells alone until our own request is acknowledged, and then is over."""
+        if self._next and not self._listening:
+            return True
+        if self._channel is not None and number not in self._over and len(self._over) < MOST_OVER:
+            self._over.add(number)
+            told = {"requestId": number, "reason": "replaced"}
+            self._channel.notify("notifications/cancelled", told)
         return False
 
 
