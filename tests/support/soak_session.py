@@ -38,6 +38,8 @@ class Talk:
                 self._began = time.monotonic()
                 if await self._soak.account("initialize", self._initialize(client)) is None:
                     self._client, self._after = client, None
+                else:
+                    await client.drop()
             return self._client
 
     async def _initialize(self, client: Session) -> dict[str, Any]:
