@@ -85,6 +85,7 @@ class Client:
         self.dial: Dial | None = None
         self.deaf = False  # its new connections take little before it is read
         self._idle: list[Connection] = []
+        self._keeps = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +94,8 @@ class Client:
         await self.drop()
 
     async def drop(self) -> None:
-        """Close the kept connections."""
+        """Close the kept connections, and those in use as soon as they are not."""
+        self._keeps = False
         while self._idle:
             await self._idle.pop().close()
 
@@ -162,7 +164,7 @@ class Client:
         try:
             yield connection
         finally:
-            if connection.reusable:
+            if connection.reusable and self._keeps:
                 self._idle.append(connection)
             else:
                 await connection.close()
