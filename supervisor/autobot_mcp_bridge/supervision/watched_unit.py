@@ -191,7 +191,8 @@ class WatchedUnit:
         job = self._jobs.get(number)
         if job is None:
             return
-        at_rest = self.state is None or self.state.at_rest
+        # Of a unit that was not read yet nothing tells a short start from a stop.
+        at_rest = self.state is not None and self.state.at_rest
         stop = job.was_stop(result, self._invocation, at_rest=at_rest)
         if stop and not job.type:
             job.type = _STOP

@@ -121,6 +121,18 @@ def test_what_was_over_at_the_first_read_is_never_told():
     assert unit.told(Started, Ended) == []
 
 
+@pytest.mark.parametrize(("job_type", "stopped"), [("", False), ("start", False), ("stop", True)])
+def test_a_job_that_is_over_before_the_first_read_is_a_stop_only_by_its_type(job_type, stopped):
+    unit = Unit()
+    unit.state = None
+    unit.job_new(7)
+    unit.job_typed(7, job_type)
+    unit.job_removed(7, "done")
+    unit.read(IDLE)
+
+    assert bool(unit.told(OperatorStop)) == stopped
+
+
 def test_what_was_missed_is_told_at_the_next_read(unit):
     unit.runs()
     unit.lost()
