@@ -245,7 +245,11 @@ class Session(Client):
 
     async def __aenter__(self) -> Self:
         if self.opened:
-            await self.initialize()
+            try:
+                await self.initialize()
+            except BaseException:
+                await self.drop()
+                raise
         return self
 
     def headers(self, message: Any = None) -> dict[str, str]:
