@@ -82,7 +82,7 @@ show-units: setup  ## the same of servers as units, on systemd 252 and 257 (root
 show-rollout: setup ansible dist  ## the same of the rollout by Ansible, on Debian 12 and 13 (root)
 	@exec $(VENV)/python tests/show_rollout.py $(ARGS)
 
-show-protocol: setup  ## the same of MCP in both eras: suite, probes, clients, streams, OAuth (root)
+show-protocol: setup ansible  ## the same of MCP in both eras: suite, probes, clients, streams, OAuth (root)
 	@exec $(VENV)/python tests/show_protocol.py $(ARGS)
 
 show-sandbox: setup  ## the same of profiles, network modes, secrets and doctor, on both systemds (root)

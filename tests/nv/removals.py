@@ -22,9 +22,9 @@ def one_process() -> None:
     from autobot_mcp_bridge.runtimes.subprocess.runtime import SubprocessRuntime
 
     def twice(start):
-        async def started(self, spec, command):
-            await start(self, spec, command)
-            return await start(self, spec, command)
+        async def started(self, spec, command, slot):
+            await start(self, spec, command, slot)
+            return await start(self, spec, command, slot)
 
         return started
 
