@@ -3,6 +3,7 @@
 Every value passes one of the functions of escape.py; none can become a directive of its own.
 """
 
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 
@@ -12,7 +13,7 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, live
+from autobot_mcp_bridge.units import confinement, escape, image, live
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
 from autobot_mcp_bridge.units.specs import Kind
 
@@ -43,9 +44,13 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
     own = confinement.directory(spec)
     home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
     shared = (*spec.paths.read, *spec.paths.write)
-    launcher = (facts.python, "-I", "-S", facts.launcher)
+    rooted = image.image_of(spec)
+    script = facts.launcher if rooted is None else image.LAUNCHER
+    launcher = (facts.python, "-I", "-S", script)
     return {
         "spec": spec,
+        "image": None if rooted is None else asdict(rooted),
+        "bound_launcher": f"{facts.launcher}:{image.LAUNCHER}",
         "user": spec.run_as or spec.id.unit_user,
         "directory": own,
         "working_directory": spec.cwd or home,
@@ -55,9 +60,9 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         "live": live.is_live(spec),
         "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
-        "executable": (facts.packages, command.argv[0]),
+        "executable": (*(() if rooted else (facts.packages,)), command.argv[0]),
         # The store's own path is executable already, and could not be both (see the unit).
-        "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
+        "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind if rooted is None),
         "protect_home": "tmpfs" if confinement.below_homes(shared) else "yes",
         "credentials": [_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
     }
