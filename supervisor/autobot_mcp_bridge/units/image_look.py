@@ -24,6 +24,7 @@ OLDEST = (3, 9)  # what the launcher is written for
 RUN_SECONDS = 10.0  # of the unit; the answer takes 0.2 s
 _MARGIN = 20.0  # seconds from that to the end of whoever waits: a busy host starts units slowly
 MOST_ANSWER = 1 << 20
+_MOST_WORDS = 300  # bytes of what a program said last
 _EXEC, _NAMESPACE = 203, 226  # systemd.exec(5), "Process Exit Codes"
 # One line for the version, one for each path: does it exist, is it a directory, may it be executed.
 _SCRIPT = """\
@@ -48,7 +49,7 @@ SANDBOX = {
     "ProcSubset": "pid",
     "ProtectKernelTunables": "yes",
     "ProtectControlGroups": "yes",
-    "RestrictAddressFamilies": "none",
+    "RestrictAddressFamilies": "AF_UNIX",  # systemd-run does not know "none"
     "RestrictNamespaces": "yes",
     "SystemCallArchitectures": "native",
     "SystemCallFilter": "@system-service",
@@ -110,7 +111,7 @@ def look(root: Root, paths: Iterable[str]) -> Seen:
         return Seen(f"it could not be looked at: systemd-run: {error}")
     if done.returncode == 0 and (entries := _read(done.stdout[:MOST_ANSWER], asked)) is not None:
         return entries
-    return Seen(_failed(root, done.returncode, unit))
+    return Seen(_failed(root, done.returncode, done.stderr, unit))
 
 
 def _outside(root: Root) -> str:
@@ -151,7 +152,7 @@ def _read(answer: bytes, asked: list[str]) -> Seen | None:
     return Seen("", entries)
 
 
-def _failed(root: Root, status: int, unit: str) -> str:
+def _failed(root: Root, status: int, stderr: bytes, unit: str) -> str:
     if status == _EXEC:
         if root.key == "image":
             help_ = "build it with python3, as `make sandbox-image` does"
@@ -164,7 +165,9 @@ def _failed(root: Root, status: int, unit: str) -> str:
             f"systemd cannot mount it; it must be a file system of this host's kernel and hold the "
             f"directories {places}; see: journalctl -u {unit}"
         )
-    return f"its {PYTHON} does not work (status {status}); see: journalctl -u {unit}"
+    last = stderr[-_MOST_WORDS:].decode("utf-8", "replace").strip().rpartition("\n")[2]
+    said = "".join(filter(str.isprintable, last)) or f"status {status}"
+    return f"its {PYTHON} could not be run: {said}; see: journalctl -u {unit}"
 
 
 @dataclass(slots=True)
