@@ -40,6 +40,8 @@ _REMOVED = (
     "etc/machine-id", "etc/hostname", "etc/resolv.conf", "etc/apt", "etc/*-", "etc/shadow",
     "etc/gshadow", "etc/.pwd.lock", "var/lib/apt", "var/lib/dpkg/*-old", "var/lib/dpkg/lock*",
     "var/lib/systemd", "var/lib/dbus",
+    # Written by whichever import came first; those of the library are made at installation.
+    "usr/share/**/__pycache__",
 )
 _EMPTIED = ("dev", "proc", "run", "sys", "tmp", "var/cache", "var/log", "var/tmp")
 # What servers are given is bound on these.
@@ -137,7 +139,7 @@ def _listing(root: Path) -> list[str | Path]:
 
 def _tidy(root: Path) -> None:
     for pattern in _REMOVED:
-        for path in root.glob(pattern):
+        for path in [*root.glob(pattern)]:
             _remove(path)
     for place in _EMPTIED:
         for path in (root / place).iterdir():
