@@ -28,7 +28,14 @@ def lab(name: str, what: str, **bars: float) -> Check:
 
 
 CHECKS: dict[str, Check] = {
-    "exposure": lab("test_exposure.py", "exposure of each profile and network mode"),
+    "exposure": lab(
+        "test_exposure.py",
+        "exposure of each profile and network mode",
+        offline=0.5,
+        online=1.3,
+        browser_offline=1.2,
+        browser_online=1.7,
+    ),
     "report": lab("test_report.py", "forbidden attempts, with their controls"),
     "work": lab("test_work.py", "real servers do real work"),
     "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),

@@ -1,6 +1,7 @@
 """Every template of templates/ is the same text, rendered by Ansible or by the program."""
 
 import json
+from dataclasses import asdict, is_dataclass
 
 import pytest
 
@@ -23,6 +24,8 @@ SPEC = ServerSpec.model_validate(
         "paths": {"read": ["/srv/a b"], "write": ["/home/x"]},
         "groups": ["acme"],
         "limits": {"memory": "64M", "cpu": "150%"},
+        "profile": "browser",
+        "network": {"mode": "list", "allow": ["192.0.2.7", "2001:db8::/32"]},
     }
 )
 # What each is rendered with; a template that is not here fails the test below.
@@ -41,6 +44,8 @@ VALUES = {
 
 
 def plain(value):
+    if is_dataclass(value):
+        return asdict(value)
     return {**value.model_dump(mode="json"), "instance": value.instance}
 
 

@@ -24,6 +24,7 @@ ROOTS = {
 }
 KINDS = (*ROOTS,)
 SECRET = "hunter2-of-the-root"
+NETWORK = {"mode": "list", "allow": ["192.0.2.0/24"]}
 EATER = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096]); print(len(b))"
 # A directory whose python3 tells who runs it, and with a place in which everybody may write.
 OPEN = r"""
@@ -76,6 +77,7 @@ def product(request, lab, need, tmp_path_factory):
     inside.check("chmod", "777", "/srv/given")
     for path in ("/etc/of-the-host", "/srv/secret/file", "/home/alice/file", "/srv/given/file"):
         inside.write(path, "of the host\n")
+    inside.write("/etc/resolv.conf", "nameserver 192.0.2.53\n")
     inside.write("/etc/credstore/root", SECRET, mode=0o600)
     serve(made).checked()
     yield made
@@ -89,6 +91,7 @@ def serve(product, *more):
     for kind in KINDS:
         servers += [
             definition(kind, kind, credentials={"TOKEN": "root"}, paths=shared),
+            definition(f"{kind}-asks", kind, network=NETWORK),
             definition(f"{kind}-less", kind, limits={"memory": "64M"}),
             definition(f"{kind}-more", kind, limits={"memory": "512M"}),
         ]
@@ -181,6 +184,14 @@ async def test_a_credential_comes_in(product, kind):
     digest = await run(product, kind, 'printf %s "$TOKEN" | sha256sum')
 
     assert digest.split()[0] == hashlib.sha256(SECRET.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_with_a_network_asks_the_host_s_resolver(product, kind):
+    script = "cat /etc/resolv.conf"
+
+    assert await run(product, f"{kind}-asks", script) == "nameserver 192.0.2.53\n"
+    assert "192.0.2.53" not in await run(product, kind, script)
 
 
 @pytest.mark.parametrize("kind", KINDS)

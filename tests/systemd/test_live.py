@@ -37,7 +37,9 @@ async def test_a_live_profile_installs_at_its_start_and_nothing_is_in_the_store(
     command = npx if profile == "npx" else uvx
     env = {**registry.environ, "npm_config_fund": "false"}
     timeouts = {"start": "90s", "call": "90s"}
-    settings = {"profile": profile, "env": env, "timeouts": timeouts}
+    # The registry is a private address, which the internet is without.
+    network = {"mode": "list", "allow": ["10.88.77.0/24"]}
+    settings = {"profile": profile, "env": env, "timeouts": timeouts, "network": network}
     live.write_servers({**command(name, name), **settings})
     await live.applied(name)
 

@@ -12,6 +12,7 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
+from autobot_mcp_bridge.units import network, resolvers
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.live import weaker
 from autobot_mcp_bridge.units.systemctl import has_systemd
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     has_units = places.accepted.exists() and has_systemd()
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
-    notes = [*(() if has_units else _unkept(loaded)), *_weaker(loaded)]
+    notes = [*(_reach(loaded) if has_units else _unkept(loaded)), *_weaker(loaded)]
     if args.json:
         print_json(
             {
@@ -64,6 +65,14 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
     except DataError as error:
         return tuple(map(refused.problem, str(error).splitlines()))
     return ()
+
+
+def _reach(loaded: Loaded) -> Iterator[str]:
+    """What the network mode of each server lets through, where that is not nothing at all."""
+    found = resolvers.read()
+    for spec in loaded.enabled:
+        if sentence := network.sentence(spec, found):
+            yield f"{spec.instance}: {sentence}"
 
 
 def _weaker(loaded: Loaded) -> Iterator[str]:

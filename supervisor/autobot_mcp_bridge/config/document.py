@@ -48,14 +48,42 @@ What must hold between them: `caps.queue` is at least `caps.body`; `timeouts.sto
 `cwd` exists; the first word of `command` is an absolute path or a bare name. The tenants `packages`
 and `run` are reserved. {hidden} are never shown in an error.
 """
+SANDBOX = """
+### Profile and network
+
+With systemd, `profile` says what the program needs beyond the sandbox that all have; an administrator's
+own wishes stand in a drop-in `90-*.conf` of the unit.
+
+| profile | for | beyond the sandbox of all |
+|---|---|---|
+| `strict` | programs that make no code and no files in memory | nothing, and `memfd_create` is denied |
+| `python` | Python, and what no other is for; the default | nothing |
+| `node` | node; the default of `node` and `npx` | code at run time; its network interfaces, where it has a network |
+| `npx`, `uvx` | packages that cannot be installed ahead | see below |
+| `browser` | Chromium | code at run time, and the namespaces of Chromium's own sandbox |
+
+`browser` runs the Chromium of the host's packages (not one from `node_modules`, which could not be executed); it wants
+`limits.memory` of 1G and `limits.tasks` of 512.
+
+| `network.mode` | the server reaches |
+|---|---|
+| `none` | nothing: it cannot make a socket |
+| `loopback` | itself, over a loopback interface of its own |
+| `list` | the addresses and networks of `network.allow`, and the host's resolvers |
+| `internet` | public addresses of IPv4 and IPv6, and the host's resolvers; not loopback, link-local, metadata, private (RFC 1918, ULA), carrier-grade NAT, multicast, documentation and other reserved ones, and no IPv4 behind 6to4, Teredo or NAT64 |
+
+The resolvers are those of `/etc/resolv.conf` when `mcp-bridge apply` runs, whatever their addresses, but for two kinds:
+one on loopback (other than `127.0.0.53` and `127.0.0.54`), where all services of the host would be reached, too, and one
+at an address of a metadata service or link-local. `mcp-bridge check` says which are let through and which are not.
+An entry of a list is an IP address or a network without bits behind its prefix, and is not wider than loopback or link-local.
+"""
 LIVE = """
 The profiles `npx` and `uvx` are weaker, for a package that cannot be installed ahead: its command begins
 with `npx` or `uvx`, which itself runs at each start, in the sandbox, from the server's own cache directory.
 What they give up: each start runs what the registry then has, needs the registry and takes seconds
-(`timeouts.start`); the server has the network (IPv4 and IPv6; not loopback, link-local or multicast
-addresses, but for a resolver at 127.0.0.53) and may execute what lies in its cache directory.
-`systemd-analyze security` gives them 1.1 where the others have 0.2. Mirrors and certificates stand in
-`env`. `outdated` and `upgrade` do not concern them.
+(`timeouts.start`); the server has a network and may execute what lies in its cache directory.
+Their `network.mode` is `internet` where none is given; a mirror with a private address needs `list`, and `none` and
+`loopback` are refused. Mirrors and certificates stand in `env`. `outdated` and `upgrade` do not concern them.
 """
 ROOT = """
 `root` puts another root file system in the place of the host's: a directory, or an image (a squashfs file, say; owned
@@ -94,6 +122,7 @@ def markdown() -> str:
             "\n## One server\n\n",
             _table(ServerSpec, server, schema["$defs"]),
             RELATIONS.format(hidden=f"Values of {hidden}"),
+            SANDBOX,
             LIVE,
             ROOT,
             "\n## host.toml\n\n",

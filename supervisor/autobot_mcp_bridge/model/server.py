@@ -81,7 +81,7 @@ class Methods(Record):
 
 class Network(Record):
     mode: Literal["none", "loopback", "list", "internet", "names"] = Field(
-        "none", description="what the server may reach"
+        "none", description="what the server may reach, see below"
     )
     allow: tuple[Word, ...] = Field(
         (), description="with list: addresses and networks; with names: HOST or HOST:PORT"
@@ -139,7 +139,7 @@ class ServerSpec(Record):
     tools: Tools = Field(Tools(), description="which tools are listed and may be called")
     methods: Methods = Field(Methods(), description="which further methods pass")
     profile: Literal["strict", "python", "node", "npx", "uvx", "browser"] | None = Field(
-        None, description="the sandbox; absent: by the command; npx and uvx: weaker, see below"
+        None, description="the sandbox, see below; absent: by the command"
     )
     network: Network = Field(Network(), description="what the server may reach")
     limits: Limits = Field(Limits(), description="what the server may use")

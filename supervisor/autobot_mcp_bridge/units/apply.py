@@ -22,7 +22,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, rights, static, unfinished
+from autobot_mcp_bridge.units import limits, resolvers, rights, static, unfinished
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -97,7 +97,11 @@ class Applier:
                 fetches.refuse_failed(found, loaded.digest)
             return found
 
-        facts = replace(self.facts, are_encrypted=_names(self.places.encrypted_credentials))
+        facts = replace(
+            self.facts,
+            are_encrypted=_names(self.places.encrypted_credentials),
+            resolvers=resolvers.read(),
+        )
         ports = self.addresses.plan(loaded.host, self._before().host)
 
         def refusals(spec: ServerSpec) -> Iterator[str]:

@@ -2,18 +2,16 @@
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from autobot_mcp_bridge.config.places import PRODUCT
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import escape, image, live
+from autobot_mcp_bridge.units import escape, image, live, network
+from autobot_mcp_bridge.units.resolvers import Resolvers
 
-PROFILES = ("strict", "python", "node", "npx", "uvx")
-# Programs whose compiler writes code at run time: V8 aborts under MemoryDenyWriteExecute=.
-_NODE = frozenset({"node", "nodejs", "npx", "npm"})
 HOMES = ("/home", "/root", "/run/user")
 _PRIVATE = (*HOMES, "/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - places to keep out of
 _KERNEL = ("/proc", "/sys", "/dev")
@@ -37,6 +35,7 @@ class Facts:
         credentials: the directory with one file for each credential.
         encrypted: the same, of those that systemd-creds(1) has encrypted.
         are_encrypted: names of those in `encrypted`, which count before those in `credentials`.
+        resolvers: whom this host asks for names.
     """
 
     python: str = "/usr/bin/python3"
@@ -47,19 +46,12 @@ class Facts:
     credentials: str = "/etc/credstore"
     encrypted: str = "/etc/mcp-bridge/credstore.encrypted"
     are_encrypted: frozenset[str] = frozenset()
+    resolvers: Resolvers = field(default_factory=Resolvers)
 
 
 def directory(spec: ServerSpec) -> str:
     """The server's own, below the roots of state and cache."""
     return str(PurePosixPath(PRODUCT) / spec.id.directory)
-
-
-def compiles(spec: ServerSpec, command: Command) -> bool:
-    """Whether the server may make code at run time: by its profile, else by its command."""
-    if spec.profile is not None:
-        return spec.profile in {"node", "npx"}
-    programs = {posixpath.basename(words[0]) for words in (command.argv, spec.command) if words}
-    return not _NODE.isdisjoint(programs)
 
 
 def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str, str]:
@@ -96,17 +88,13 @@ def refusals(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refus
 
 
 def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
-    if spec.profile is not None and spec.profile not in PROFILES:
-        yield ("profile",), f"{spec.profile} is not built yet; allowed is {', '.join(PROFILES)}"
     if (clause := live.misused(spec)) is not None:
         yield ("profile",), clause
-    if spec.network.mode != "none":
-        yield ("network", "mode"), f"{spec.network.mode} is not built yet; allowed is none"
+    yield from network.refusals(spec)
     if spec.sessions != "shared":
         yield ("sessions",), f"{spec.sessions} is not built yet; allowed is shared"
-    for key in ("url", "max_exposure"):
-        if getattr(spec, key) is not None:
-            yield (key,), "not built yet for a unit; leave it out"
+    if spec.url is not None:
+        yield ("url",), "not built yet for a unit; leave it out"
 
 
 def _strings(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refusal]:

@@ -31,7 +31,7 @@ def weaker(spec: ServerSpec) -> str | None:
     if not is_live(spec):
         return None
     return (
-        f"profile {spec.profile} is weaker: each start runs what the registry then has, with the "
+        f"profile {spec.profile} is weaker: each start runs what the registry then has, with a "
         "network, and may execute from its own cache directory"
     )
 

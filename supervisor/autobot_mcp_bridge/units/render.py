@@ -13,8 +13,9 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, image, live
+from autobot_mcp_bridge.units import confinement, escape, image, live, network
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
+from autobot_mcp_bridge.units.profiles import profile_of
 from autobot_mcp_bridge.units.specs import Kind
 
 # systemd's `:` keeps `$` in the words as it is (systemd.service(5), "Command lines").
@@ -44,6 +45,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
     own = confinement.directory(spec)
     home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
     shared = (*spec.paths.read, *spec.paths.write)
+    profile = profile_of(spec, command)
     rooted = image.image_of(spec)
     script = facts.launcher if rooted is None else image.LAUNCHER
     launcher = (facts.python, "-I", "-S", script)
@@ -56,8 +58,8 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         "working_directory": spec.cwd or home,
         "start": LITERAL + " ".join((*launcher, *map(escape.word, command.argv))),
         "variables": {PREFIX + name: text for name, text in _variables(spec, command, facts)},
-        "compiles": confinement.compiles(spec, command),
-        "live": live.is_live(spec),
+        "profile": profile,
+        "network": network.reach(spec, profile, facts.resolvers),
         "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
         "executable": (*(() if rooted else (facts.packages,)), command.argv[0]),

@@ -210,6 +210,13 @@ def test_a_list_of_places_is_for_the_modes_that_have_one(places, mode):
         )
 
 
+def test_a_list_of_addresses_names_nothing_else(places):
+    entries = ["192.0.2.1", "10.0.0.1/8", "example.org", "0.0.0.0/0"]
+    allowed = told(loaded_from(places, {**SMALL, "network": {"mode": "list", "allow": entries}}))
+
+    assert allowed.keys() == {f"$.servers[0].network.allow[{index}]" for index in (1, 2, 3)}
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("credentials", {"TOKEN": "github"}), ("groups", ["acme"]), ("run_as", "nobody")],

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autobot_mcp_bridge.model.addresses import public
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render
 from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units.profiles import PROFILES
 from autobot_mcp_bridge.units.render import drop_in
+from autobot_mcp_bridge.units.resolvers import Resolvers
 
 KNOWN = (
     *("User", "StateDirectory", "CacheDirectory", "WorkingDirectory", "SupplementaryGroups"),
@@ -23,7 +26,15 @@ KNOWN = (
         "CPUQuota",
         "TasksMax",
     ),
-    *("LimitNOFILE", "MemoryDenyWriteExecute", "ProtectHome", "NoExecPaths", "ExecPaths"),
+    *("PrivateNetwork", "RestrictAddressFamilies", "IPAddressAllow", "RestrictNamespaces"),
+    *(
+        "SystemCallFilter",
+        "LimitNOFILE",
+        "MemoryDenyWriteExecute",
+        "ProtectHome",
+        "NoExecPaths",
+        "ExecPaths",
+    ),
     *("BindReadOnlyPaths", "BindPaths", "ReadOnlyPaths"),
 )
 LINE = re.compile(rf"#.*|\[Service\]|({'|'.join(KNOWN)})=.*|")
@@ -131,19 +142,69 @@ def test_only_a_compiling_server_may_make_code(profile, command, argv, denied):
 
 
 @pytest.mark.parametrize(("profile", "compiles"), [("npx", "no"), ("uvx", "yes")])
-def test_a_live_profile_has_the_network_and_executes_from_its_cache(profile, compiles):
+def test_a_live_profile_has_the_internet_and_executes_from_its_cache(profile, compiles):
     cache, state = (f"/var/{root}/mcp-bridge/default/-/files" for root in ("cache", "lib"))
     found = lines(spec(profile=profile, command=[profile, "x"]), [f"/usr/bin/{profile}", "x"])
     full = lines(spec(command=["node", "x"]), ["/usr/bin/node", "x"])
 
     assert values(found, "PrivateNetwork") == ["no"]
-    assert values(found, "RestrictAddressFamilies") == ["AF_INET AF_INET6 AF_NETLINK"]
-    assert values(found, "IPAddressDeny") == ["", "localhost link-local multicast"]
+    allowed = lines(spec(network={"mode": "internet"}))
+    assert values(found, "IPAddressAllow") == values(allowed, "IPAddressAllow") != []
     assert values(found, "MemoryDenyWriteExecute") == [compiles]
     assert values(full, "NoExecPaths") == [f'"{state}"', f'"{cache}"']
     assert values(found, "NoExecPaths") == [f'"{state}"']
     assert any(f"{cache}/" in text for text in values(found, "Environment"))
-    assert values(full, "PrivateNetwork") == values(full, "IPAddressDeny") == []
+    assert values(full, "PrivateNetwork") == values(full, "IPAddressAllow") == []
+
+
+@pytest.mark.parametrize("profile", ["npx", "uvx"])
+@pytest.mark.parametrize("mode", ["none", "loopback"])
+def test_a_live_profile_is_not_kept_from_its_registry(profile, mode):
+    with pytest.raises(UsageError, match=rf"\$\.network\.mode: {mode} keeps {profile} from its"):
+        lines(spec(profile=profile, command=[profile, "x"], network={"mode": mode}))
+
+
+@pytest.mark.parametrize(
+    ("mode", "private", "allowed"),
+    [
+        ("loopback", "yes", ["localhost"]),
+        ("list", "no", ["192.0.2.7/32 2001:db8::/32", "10.0.0.53"]),
+        ("internet", "no", [*map(" ".join, public()), "10.0.0.53"]),
+    ],
+)
+def test_a_network_mode_lets_through_what_it_says(mode, private, allowed):
+    listed = ["192.0.2.7", "2001:db8::/32"] if mode == "list" else []
+    definition = spec(network={"mode": mode, "allow": listed})
+    facts = Facts(resolvers=Resolvers(("10.0.0.53",)))
+    found = drop_in(definition, Command(["/usr/bin/thing"]), facts).splitlines()
+
+    assert values(found, "PrivateNetwork") == [private]
+    assert values(found, "RestrictAddressFamilies") == ["AF_INET AF_INET6"]
+    assert values(found, "IPAddressAllow") == allowed
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_node_alone_is_told_of_interfaces_and_only_with_a_network(profile):
+    command = [profile if profile in ("npx", "uvx") else "/usr/bin/thing"]
+    found = lines(spec(profile=profile, command=command, network={"mode": "internet"}))
+    offline = lines(spec(profile="node"))
+
+    (families,) = values(found, "RestrictAddressFamilies")
+    assert ("AF_NETLINK" in families.split()) == (profile in ("node", "npx"))
+    assert values(offline, "RestrictAddressFamilies") == []
+
+
+def test_a_browser_may_make_what_chromium_s_own_sandbox_is_made_of():
+    found = lines(spec(profile="browser"))
+
+    assert values(found, "RestrictNamespaces") == ["user pid net"]
+    assert values(found, "SystemCallFilter") == ["capset chroot"]
+    assert values(found, "MemoryDenyWriteExecute") == ["no"]
+
+
+def test_a_strict_server_makes_no_file_in_memory_to_execute():
+    assert values(lines(spec(profile="strict")), "SystemCallFilter") == ["~memfd_create"]
+    assert values(lines(spec(profile="python")), "SystemCallFilter") == []
 
 
 def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
@@ -162,11 +223,7 @@ def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
     ("keys", "clause"),
     [
         ({"profile": "npx"}, r"\$\.profile: npx is for a command that begins with npx"),
-        (
-            {"profile": "browser"},
-            r"\$\.profile: browser is not built yet; allowed is strict, python",
-        ),
-        ({"network": {"mode": "internet"}}, r"\$\.network\.mode: internet is not built yet"),
+        ({"network": {"mode": "names"}}, r"\$\.network\.mode: names is not built yet"),
         ({"sessions": "isolated"}, r"\$\.sessions"),
         ({"url": "http://localhost/"}, r"\$\.url"),
         ({"env": {"A": "se\ufffecret"}}, r"\$\.env\.A: a surrogate or noncharacter"),
@@ -221,7 +278,7 @@ def test_a_working_directory_may_be_shared_or_in_the_private_tmp():
 
 def test_all_reasons_are_told_at_once():
     with pytest.raises(UsageError) as refused:
-        lines(spec(profile="npx", network={"mode": "list"}, cwd="/a//b"))
+        lines(spec(profile="npx", network={"mode": "names"}, cwd="/a//b"))
 
     assert str(refused.value).count("$.") == 3
 
