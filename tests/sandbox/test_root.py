@@ -261,6 +261,22 @@ WRONG = {
 }
 
 
+def test_apply_looks_at_roots_from_its_own_sandbox_too(product):
+    container = product.container
+    wrong = definition("wrong", "image", command=["nothing"])
+    unit = "mcp-bridge-apply.service"
+    product.write_servers(definition("image", "image"), wrong)
+
+    failed = container.run("systemctl", "start", unit, timeout=60.0)
+
+    refused = container.check("cat", "/var/lib/mcp-bridge/refused.txt")
+    assert failed.status != 0
+    assert "wrong: $.command[0]: the root has no nothing" in refused
+    serve(product).checked()
+    assert container.run("systemctl", "start", unit, timeout=60.0).status == 0
+    assert properties(container, unit, "Result") == {"Result": "success"}
+
+
 def test_what_a_root_lacks_is_told_at_apply_by_name(product):
     container = product.container
     container.check("sh", "-ec", "touch /srv/images/theirs; chown nobody /srv/images/theirs")

@@ -3,7 +3,6 @@
 Every value passes one of the functions of escape.py; none can become a directive of its own.
 """
 
-from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 
@@ -51,7 +50,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
     launcher = (facts.python, "-I", "-S", script)
     return {
         "spec": spec,
-        "image": None if rooted is None else asdict(rooted),
+        "image": rooted,
         "bound_launcher": f"{facts.launcher}:{image.LAUNCHER}",
         "user": spec.run_as or spec.id.unit_user,
         "directory": own,
