@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab clients conformance check ansible molecule lint-ansible role-readme dist bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab clients conformance check ansible molecule lint-ansible role-readme dist sandbox-image bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -63,6 +63,9 @@ role-readme: ansible  ## write the roles' READMEs from their meta/argument_specs
 
 dist: setup  ## make dist/ for the role mcp_bridge_host: the wheel, and its requirements with hashes
 	@$(VENV)/python tools/dist.py
+
+sandbox-image:  ## make an image for servers with a root of their own in dist/ (root)
+	@exec $(PYTHON) tools/sandbox_image.py $(ARGS)
 
 bench: setup  ## measure the proxy beside its limits, interleaved
 	@exec $(VENV)/python bench/run.py $(ARGS)

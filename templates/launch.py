@@ -81,11 +81,11 @@ def main() -> None:
             _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, exec would keep that
         os.execve(sys.argv[1], sys.argv[1:], variables)
     except (OSError, ValueError, IndexError) as error:
-        import json  # 9 ms that a start does not pay
-
         text = f"{sys.argv[1:2]}: cannot be started: {error}"
         print(text, file=sys.stderr)
-        connection.send(json.dumps({"error": text}).encode() + b"\n", _socket.MSG_NOSIGNAL)
+        # Not by json, which Debian's python3-minimal lacks: it may be all that an image has.
+        said = ascii(text)[1:-1].replace("\\", "\\\\").replace('"', '\\"')
+        connection.send(f'{{"error": "{said}"}}\n'.encode(), _socket.MSG_NOSIGNAL)
     finally:
         os._exit(EXIT_EXEC)
 

@@ -23,6 +23,7 @@ SPEC = ServerSpec.model_validate(
         "credentials": {"TOKEN": "github", "OTHER": "plain"},
         "paths": {"read": ["/srv/a b"], "write": ["/home/x"]},
         "groups": ["acme"],
+        "root": {"directory": "/srv/images/100%"},
         "limits": {"memory": "64M", "cpu": "150%"},
         "profile": "browser",
         "network": {"mode": "list", "allow": ["192.0.2.7", "2001:db8::/32"]},

@@ -85,6 +85,15 @@ What they give up: each start runs what the registry then has, needs the registr
 Their `network.mode` is `internet` where none is given; a mirror with a private address needs `list`, and `none` and
 `loopback` are refused. Mirrors and certificates stand in `env`. `outdated` and `upgrade` do not concern them.
 """
+ROOT = """
+`root` puts another root file system in the place of the host's: a directory, or an image (a squashfs file, say; owned
+by root, whom alone it may be written by). Its kernel is the host's, and the rest of the sandbox stays. The server sees
+nothing of the host but its own state and cache and what `paths` names; it writes nothing of the root, and executes
+what the root holds and nothing else. It needs a `/usr/bin/python3` of 3.9 or newer, which starts every server.
+`/run`, `/var/lib` and `/var/cache` of the root are hidden, and `/srv`, `/mnt` and `/media` where `paths` names something
+below; elsewhere a path of `paths` must be there in the root to be bound on. The first word of `command` and `cwd`
+are paths of the root; npx and uvx are refused, since their packages lie on the host. `apply` looks at all of this.
+"""
 HOST = """
 An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
 Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
@@ -115,6 +124,7 @@ def markdown() -> str:
             RELATIONS.format(hidden=f"Values of {hidden}"),
             SANDBOX,
             LIVE,
+            ROOT,
             "\n## host.toml\n\n",
             _table(HostSettings, host, host["$defs"]),
             HOST,

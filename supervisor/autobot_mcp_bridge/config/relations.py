@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oauth_relations
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
@@ -55,7 +55,7 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
             True,
             "a server with isolated sessions has no process before a client comes",
         )
-    if spec.cwd is not None and not Path(spec.cwd).is_dir():
+    if spec.cwd is not None and spec.root is None and not Path(spec.cwd).is_dir():
         yield ("cwd",), spec.cwd, "allowed is a directory that exists"
     for index, scope in enumerate(spec.scopes or ()):
         if not is_template(scope):
@@ -82,7 +82,14 @@ def _network(network: Network) -> Iterator[Finding]:
 def _command(spec: ServerSpec) -> Iterator[Finding]:
     # A relative path would mean another program in every working directory; a bare name is
     # looked up when the command is resolved.
-    if spec.command and "/" in spec.command[0] and not spec.command[0].startswith("/"):
+    if not spec.command:
+        return
+    if spec.root is not None and PurePosixPath(spec.command[0]).name in {"npx", "uvx"}:
+        clause = (
+            "it installs on the host, which root hides; allowed is a program that is in the root"
+        )
+        yield ("command", 0), spec.command[0], clause
+    if "/" in spec.command[0] and not spec.command[0].startswith("/"):
         clause = "the program is a relative path; allowed is an absolute path or a bare name"
         yield ("command", 0), spec.command[0], clause
 

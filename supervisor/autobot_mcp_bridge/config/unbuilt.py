@@ -16,14 +16,14 @@ UNBUILT: dict[str, object] = {
     "warm_pool": 0,
 }
 # Key: the only value that servers without units can have.
-OF_UNITS: dict[str, object] = {"credentials": {}, "groups": (), "run_as": None}
+OF_UNITS: dict[str, object] = {"credentials": {}, "groups": (), "root": None, "run_as": None}
 # Key: the only value that units can have as yet.
 NOT_OF_UNITS: dict[str, object] = {"sessions": "shared"}
 
 
 def mark(key: str) -> str:
     """What the documentation adds to the description of the key; empty for one that is built."""
-    if key in OF_UNITS:
+    if key.partition(".")[0] in OF_UNITS:
         return " (with systemd only)"
     if key in NOT_OF_UNITS:
         return f" (only {NOT_OF_UNITS[key]} with systemd: not built yet)"

@@ -48,6 +48,25 @@ class Paths(Record):
     write: tuple[AbsolutePath, ...] = Field((), description="writable below these paths")
 
 
+class Root(Record):
+    directory: AbsolutePath | None = Field(None, description="a directory of the host")
+    image: AbsolutePath | None = Field(None, description="an image, such as a squashfs file")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.directory is None) == (self.image is None):
+            raise ValueError("allowed is either directory or image")
+        return self
+
+    @property
+    def key(self) -> Literal["directory", "image"]:
+        return "image" if self.directory is None else "directory"
+
+    @property
+    def path(self) -> str:
+        return self.directory or self.image or ""
+
+
 class Tools(Record):
     allow: tuple[str, ...] = Field(("*",), description="tool names that pass, as shell globs")
     deny: tuple[str, ...] = Field((), description="tool names that do not, although allowed")
@@ -111,6 +130,7 @@ class ServerSpec(Record):
         default_factory=dict, description="environment variable: name of the host's credential"
     )
     paths: Paths = Field(Paths(), description="files beyond its own directory")
+    root: Root | None = Field(None, description="its root file system; absent: the host's")
     groups: tuple[Part, ...] = Field((), description="supplementary groups")
     tokens_sha256: tuple[Sha256, ...] = Field((), description="sha256 of each token that is let in")
     scopes: tuple[Scope, ...] | None = Field(
@@ -165,5 +185,5 @@ class ServerSpec(Record):
         keys = {"command", "env", "credentials", "cwd", "sessions", "url", "run_as"}
         if not units:
             return self.model_dump(include={*keys, "limits"})
-        keys |= {"paths", "groups", "network", "profile"}
+        keys |= {"paths", "root", "groups", "network", "profile"}
         return {**self.model_dump(include=keys), "open_files": self.limits.open_files}

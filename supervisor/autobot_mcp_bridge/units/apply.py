@@ -7,7 +7,7 @@ accepted.json before its units go.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from autobot_mcp_bridge.units import limits, resolvers, rights, static, unfinish
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
+from autobot_mcp_bridge.units.image_look import Roots
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.live import is_live
 from autobot_mcp_bridge.units.plan import Plan, plan
@@ -86,7 +87,11 @@ class Applier:
         # Not the caller's: by hand or as a unit, a bare name means the same program.
         environ = {"PATH": os.pathsep.join(SYSTEM_PATH)}
 
+        roots = Roots(loaded.enabled)
+
         def resolved(spec: ServerSpec) -> Command | PackageSpec:
+            if (own := roots.command(spec)) is not None:
+                return own
             found = resolve(spec.command, store, environ, live=is_live(spec))
             if isinstance(found, PackageSpec):
                 fetches.refuse_failed(found, loaded.digest)
@@ -98,7 +103,12 @@ class Applier:
             resolvers=resolvers.read(),
         )
         ports = self.addresses.plan(loaded.host, self._before().host)
-        found = plan(loaded, resolved, facts, self.existing(), rights.refusals)
+
+        def refusals(spec: ServerSpec) -> Iterator[str]:
+            yield from rights.refusals(spec)
+            yield from roots.refusals(spec)
+
+        found = plan(loaded, resolved, facts, self.existing(), refusals)
         return replace(found, ports=ports)
 
     @property

@@ -9,7 +9,7 @@ from autobot_mcp_bridge.config.places import PRODUCT
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import escape, live, network
+from autobot_mcp_bridge.units import escape, image, live, network
 from autobot_mcp_bridge.units.resolvers import Resolvers
 
 HOMES = ("/home", "/root", "/run/user")
@@ -73,6 +73,7 @@ def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str
 def refusals(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refusal]:
     """Each thing that no unit can carry or keep: place and clause, without any value."""
     yield from _unbuilt(spec)
+    yield from image.refusals(spec)
     yield from _strings(spec, command, facts)
     shared = (*spec.paths.read, *spec.paths.write)
     if (place := hidden(command.argv[0], shared)) is not None:

@@ -47,14 +47,16 @@ def assignment(name: str, value: str) -> str:
     return f'"{name}={value.translate(_QUOTED).translate(_CODED)}"'
 
 
-def path(text: str, *, optional: bool = False) -> str:
+def path(text: str, *, optional: bool = False, inside: bool = False) -> str:
     """An entry of a list of paths, such as NoExecPaths=; an optional one may be missing.
+
+    One that is not said to be inside the unit's own root counts for nothing with RootDirectory=.
 
     Raises:
         ValueError: it is not an absolute, plain path, or holds a control character.
     """
     _plain_path(text)
-    return f'"{"-" if optional else ""}{text.translate(_QUOTED)}"'
+    return f'"{"-" if optional else ""}{"+" if inside else ""}{text.translate(_QUOTED)}"'
 
 
 def bound(text: str) -> str:

@@ -12,7 +12,7 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, live, network
+from autobot_mcp_bridge.units import confinement, escape, image, live, network
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
 from autobot_mcp_bridge.units.profiles import profile_of
 from autobot_mcp_bridge.units.specs import Kind
@@ -45,9 +45,13 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
     home, cache_home = f"{facts.state}/{own}", f"{facts.cache}/{own}"
     shared = (*spec.paths.read, *spec.paths.write)
     profile = profile_of(spec, command)
-    launcher = (facts.python, "-I", "-S", facts.launcher)
+    rooted = image.image_of(spec)
+    script = facts.launcher if rooted is None else image.LAUNCHER
+    launcher = (facts.python, "-I", "-S", script)
     return {
         "spec": spec,
+        "image": rooted,
+        "bound_launcher": f"{facts.launcher}:{image.LAUNCHER}",
         "user": spec.run_as or spec.id.unit_user,
         "directory": own,
         "working_directory": spec.cwd or home,
@@ -57,9 +61,9 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         "network": network.reach(spec, profile, facts.resolvers),
         "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
-        "executable": (facts.packages, command.argv[0]),
+        "executable": (*(() if rooted else (facts.packages,)), command.argv[0]),
         # The store's own path is executable already, and could not be both (see the unit).
-        "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind),
+        "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind if rooted is None),
         "protect_home": "tmpfs" if confinement.below_homes(shared) else "yes",
         "credentials": [_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
     }

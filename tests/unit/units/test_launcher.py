@@ -113,6 +113,14 @@ def test_a_program_that_cannot_be_started_is_an_error_line_a_message_and_status_
     assert "No such file or directory" in err
 
 
+@pytest.mark.parametrize("name", ['/no/"such"', "/no/\\such", "/no/sücħ🙂", "/no/\x01such\n'"])
+def test_an_error_line_is_json_whatever_the_program_is_called(launcher, name):
+    launcher.start(name)
+    with take(connect(launcher.path)) as handed:
+        assert "No such file or directory" in handed.error()
+    assert launcher.end()[0] == 203
+
+
 def test_a_failed_start_has_its_status_although_the_peer_has_gone(launcher, tmp_path):
     # The open of a fifo waits for its other end: the credential holds up the launcher.
     folder = tmp_path / "credentials"
