@@ -22,7 +22,7 @@ SPEC = ServerSpec.model_validate(
         "credentials": {"TOKEN": "github", "OTHER": "plain"},
         "paths": {"read": ["/srv/a b"], "write": ["/home/x"]},
         "groups": ["acme"],
-        "limits": {"memory": "64M", "cpu": "150%"},
+        "limits": {"memory": "64M", "memory_high": "32M", "cpu": "150%", "cpu_weight": 20},
     }
 )
 # What each is rendered with; a template that is not here fails the test below.

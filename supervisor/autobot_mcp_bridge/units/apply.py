@@ -230,7 +230,7 @@ class Applier:
         mine = {*wanted.changed}
         limits.change(
             {
-                service_of(name): wanted.texts[name]
+                service_of(name)
                 for name in changed
                 if name not in mine
                 or limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])

@@ -1,0 +1,3 @@
+import systemd.conftest
+
+product = systemd.conftest.product
