@@ -48,6 +48,10 @@ CASES = {
         calls(ok="0+9x90", internal=NEW),
         calls(ok="0+9x90", internal="1x90"),
     ),
+    "McpBridgeLimitsOutOfBand": (
+        {f"mcp_bridge_limits_out_of_band{{{SERVER}}}": "0x40 1x40"},
+        {f"mcp_bridge_limits_out_of_band{{{SERVER}}}": "0x55 1x30"},
+    ),
     "McpBridgeBreakerOpen": (
         {f"mcp_bridge_breaker_open{{{SERVER}}}": "0x50 1x30"},
         {f"mcp_bridge_breaker_open{{{SERVER}}}": "1x50 0x30"},

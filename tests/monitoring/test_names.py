@@ -8,6 +8,9 @@ import pytest
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
+from autobot_mcp_bridge.runtimes.base import Usage
+from autobot_mcp_bridge.supervision.cgroups import EVENTS
 from monitoring.rules import (
     DASHBOARD,
     alerts,
@@ -22,6 +25,7 @@ from rules.tree import modules
 from support.bridge import Bridge
 from support.client import code_of
 from support.fakes import echo
+from support.installed import spec_of
 
 
 def drop_reasons():
@@ -43,6 +47,7 @@ WORDS = {
     "state": {state.value for state in State},
     "job": {"mcp-bridge"},
     "reason": drop_reasons(),
+    "event": set(EVENTS),
 }
 
 
@@ -53,10 +58,21 @@ async def told():
             await client.text("echo", text="x")
             await client.call("noise")
             assert code_of(await client.call("crash")) == "server_crashed"
+            await client.text("echo", text="again")
         found = {}
         for name, labels in await bridge.metrics():
             found.setdefault(name, set()).update(label for label, _ in labels)
-        return found
+        return found | of_units()
+
+
+def of_units():
+    """What only a proxy tells whose servers are units: tests/sandbox reads it from a real one."""
+    units = UnitFamilies(0)
+    events = dict.fromkeys(EVENTS, 0)
+    units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
+    return {
+        sample.name: set(sample.labels) for metric in units.collect() for sample in metric.samples
+    }
 
 
 def asked():

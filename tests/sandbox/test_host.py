@@ -3,6 +3,7 @@
 import pytest
 
 from support.containers import properties, reaches
+from support.installed import SERVERS
 from support.product import echo
 from support.waiting import eventually
 
@@ -35,6 +36,80 @@ async def test_weights_and_quotas_come_and_go_while_the_server_runs(product):
         await eventually(lambda: cgroup(product, unit, "cpu.shares") == "1024")
         assert cgroup(product, unit, "cpu.cfs_quota_us") == "70000"
         assert await client.text("pid") == pid
+
+
+async def samples(product, **labels):
+    """Each metric's value in the one sample of it that has these labels."""
+    found = {}
+    for line in (await product.metrics()).splitlines():
+        name, _, rest = line.partition("{")
+        told, _, value = rest.partition("} ")
+        if all(f'{key}="{text}"' in told for key, text in labels.items()) and value:
+            found[name] = float(value)
+    return found
+
+
+@pytest.mark.requirement("AB-47")
+async def test_the_proxy_tells_what_running_servers_use_and_may_use(product):
+    limits = {"memory": "96M", "tasks": 40}
+    hungry = {
+        **echo("grows", limits=limits),
+        "command": ["/usr/bin/python3", f"{SERVERS}/hungry.py"],
+    }
+    await product.serve(hungry, echo("sleeps"))
+    async with product.session("grows") as client:
+        await client.text("eat", mib=10)
+        before = await samples(product, server="grows")
+        await client.text("eat", mib=30)
+        after = await samples(product, server="grows")
+
+        assert after["mcp_bridge_memory_max_bytes"] == 96 << 20
+        assert after["mcp_bridge_tasks_max"] == 40
+        assert after["mcp_bridge_tasks"] >= 1
+        grown = after["mcp_bridge_memory_current_bytes"] - before["mcp_bridge_memory_current_bytes"]
+        assert 25 << 20 < grown < 50 << 20
+        assert after["mcp_bridge_cpu_seconds_total"] > before["mcp_bridge_cpu_seconds_total"]
+        assert after["mcp_bridge_uptime_seconds"] > 0
+        assert (await samples(product, server="grows", event="oom_kill")) == {
+            "mcp_bridge_memory_events_total": 0
+        }
+    sleeping = await samples(product, server="sleeps")
+    assert not [
+        name for name in sleeping if "memory" in name or "tasks" in name or "uptime" in name
+    ]
+    assert "mcp_bridge_cgroup_read_errors_total 0.0" in await product.metrics()
+
+
+@pytest.mark.requirement("AB-47")
+async def test_a_memory_limit_of_somebody_else_s_is_told_as_out_of_band(product):
+    unit, name = unit_of("banded"), "mcp_bridge_limits_out_of_band"
+    await product.serve(echo("banded", limits={"memory": "96M"}))
+    async with product.session("banded") as client:
+        await client.text("pid")
+        assert (await samples(product, server="banded"))[name] == 0
+
+        product.container.check("systemctl", "set-property", "--runtime", unit, "MemoryMax=128M")
+        assert (await samples(product, server="banded"))[name] == 1
+
+        product.container.check("systemctl", "set-property", "--runtime", unit, "MemoryMax=96M")
+        assert (await samples(product, server="banded"))[name] == 0
+    product.container.check("rm", "-r", f"/run/systemd/system.control/{unit}.d")
+
+
+async def test_a_unit_in_a_slice_of_the_administrator_s_is_measured_too(product):
+    unit = unit_of("moved")
+    drop_in = f"/etc/systemd/system/{unit}.d/90-slice.conf"
+    await product.serve(echo("moved", limits={"memory": "96M"}))
+    product.container.write(drop_in, "[Service]\nSlice=acme.slice\n")
+    try:
+        product.container.check("systemctl", "daemon-reload")
+        async with product.session("moved") as client:
+            await client.text("pid")
+            found = await samples(product, server="moved")
+            assert found["mcp_bridge_memory_max_bytes"] == 96 << 20
+    finally:
+        product.container.check("rm", drop_in)
+        product.container.check("systemctl", "daemon-reload")
 
 
 async def test_an_administrator_s_limit_outlives_a_change_of_ours(product):
