@@ -46,6 +46,9 @@ REQUIREMENTS = (
     ),
     Requirement("NV-16", "that npx and uvx are there is looked at before a change", "NV-16"),
     Requirement(
+        "AB-45", "log lines that tell of isolation can be found by one word", "AB-45, own field"
+    ),
+    Requirement(
         "AB-46",
         "starts, openings of the breaker, uptime and time between crashes of each server are told",
         "AB-46, under own names",

@@ -7,7 +7,9 @@ import pytest
 
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
+from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.host_metrics import HostFamilies
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
 from autobot_mcp_bridge.supervision.cgroups import EVENTS
@@ -48,6 +50,7 @@ WORDS = {
     "job": {"mcp-bridge"},
     "reason": drop_reasons(),
     "event": set(EVENTS),
+    "promise": set(Promise),
 }
 
 
@@ -70,8 +73,11 @@ def of_units():
     units = UnitFamilies(0)
     events = dict.fromkeys(EVENTS, 0)
     units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
+    host = HostFamilies({Promise.MEMORY: Kept(kept=True)})
     return {
-        sample.name: set(sample.labels) for metric in units.collect() for sample in metric.samples
+        sample.name: set(sample.labels)
+        for metric in (*units.collect(), *host.collect())
+        for sample in metric.samples
     }
 
 

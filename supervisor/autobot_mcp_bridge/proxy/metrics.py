@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.host_metrics import HostFamilies
 from autobot_mcp_bridge.proxy.served import Served, state_of
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.supervision.breaker import BreakerState
@@ -128,6 +129,6 @@ async def exposition(bridge: Bridge) -> bytes:
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
     registry = CollectorRegistry(auto_describe=False)
-    for collector in (families, units):
+    for collector in (families, units, HostFamilies(bridge.host_facts)):
         registry.register(collector)
     return await asyncio.to_thread(generate_latest, registry)

@@ -26,6 +26,7 @@ _PATTERNS = (
     "mcp-bridge-apply.*",
     "mcp-bridge-changed.*",
     "mcp-bridge-fetch*",
+    "mcp-bridge-probe.*",
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"
