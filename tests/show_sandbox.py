@@ -34,6 +34,9 @@ CHECKS: dict[str, Check] = {
     "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),
     "secrets": lab("test_secrets.py", "a sentinel secret is found nowhere", hits=0),
     "names": lab("test_names.py", "names mode: listed hosts, and no other"),
+    "host": lab("test_host.py", "limits, and what their cgroups tell"),
+    "facts": lab("test_host_facts.py", "what this host keeps of the sandbox, tried"),
+    "disk": lab("test_disk.py", "disk: shown, cleaned, nothing needed goes"),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
 }
 

@@ -5,11 +5,12 @@ import re
 
 import pytest
 
+from autobot_mcp_bridge.config.disk import KINDS, Disk
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.proxy.host_metrics import HostFamilies
+from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
 from autobot_mcp_bridge.supervision.cgroups import EVENTS
@@ -51,6 +52,7 @@ WORDS = {
     "reason": drop_reasons(),
     "event": set(EVENTS),
     "promise": set(Promise),
+    "kind": set(KINDS),
 }
 
 
@@ -74,9 +76,10 @@ def of_units():
     events = dict.fromkeys(EVENTS, 0)
     units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
     host = HostFamilies({Promise.MEMORY: Kept(kept=True)})
+    disk = DiskFamilies(Disk(1.0, {"files": {"state": 1}}), ["files"])
     return {
         sample.name: set(sample.labels)
-        for metric in (*units.collect(), *host.collect())
+        for metric in (*units.collect(), *host.collect(), *disk.collect())
         for sample in metric.samples
     }
 

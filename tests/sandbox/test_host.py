@@ -38,17 +38,6 @@ async def test_weights_and_quotas_come_and_go_while_the_server_runs(product):
         assert await client.text("pid") == pid
 
 
-async def samples(product, **labels):
-    """Each metric's value in the one sample of it that has these labels."""
-    found = {}
-    for line in (await product.metrics()).splitlines():
-        name, _, rest = line.partition("{")
-        told, _, value = rest.partition("} ")
-        if all(f'{key}="{text}"' in told for key, text in labels.items()) and value:
-            found[name] = float(value)
-    return found
-
-
 @pytest.mark.requirement("AB-47")
 async def test_the_proxy_tells_what_running_servers_use_and_may_use(product):
     limits = {"memory": "96M", "tasks": 40}
@@ -59,9 +48,9 @@ async def test_the_proxy_tells_what_running_servers_use_and_may_use(product):
     await product.serve(hungry, echo("sleeps"))
     async with product.session("grows") as client:
         await client.text("eat", mib=10)
-        before = await samples(product, server="grows")
+        before = await product.samples(server="grows")
         await client.text("eat", mib=30)
-        after = await samples(product, server="grows")
+        after = await product.samples(server="grows")
 
         assert after["mcp_bridge_memory_max_bytes"] == 96 << 20
         assert after["mcp_bridge_tasks_max"] == 40
@@ -70,10 +59,10 @@ async def test_the_proxy_tells_what_running_servers_use_and_may_use(product):
         assert 25 << 20 < grown < 50 << 20
         assert after["mcp_bridge_cpu_seconds_total"] > before["mcp_bridge_cpu_seconds_total"]
         assert after["mcp_bridge_uptime_seconds"] > 0
-        assert (await samples(product, server="grows", event="oom_kill")) == {
+        assert (await product.samples(server="grows", event="oom_kill")) == {
             "mcp_bridge_memory_events_total": 0
         }
-    sleeping = await samples(product, server="sleeps")
+    sleeping = await product.samples(server="sleeps")
     assert not [
         name for name in sleeping if "memory" in name or "tasks" in name or "uptime" in name
     ]
@@ -86,13 +75,13 @@ async def test_a_memory_limit_of_somebody_else_s_is_told_as_out_of_band(product)
     await product.serve(echo("banded", limits={"memory": "96M"}))
     async with product.session("banded") as client:
         await client.text("pid")
-        assert (await samples(product, server="banded"))[name] == 0
+        assert (await product.samples(server="banded"))[name] == 0
 
         product.container.check("systemctl", "set-property", "--runtime", unit, "MemoryMax=128M")
-        assert (await samples(product, server="banded"))[name] == 1
+        assert (await product.samples(server="banded"))[name] == 1
 
         product.container.check("systemctl", "set-property", "--runtime", unit, "MemoryMax=96M")
-        assert (await samples(product, server="banded"))[name] == 0
+        assert (await product.samples(server="banded"))[name] == 0
     product.container.check("rm", "-r", f"/run/systemd/system.control/{unit}.d")
 
 
@@ -105,7 +94,7 @@ async def test_a_unit_in_a_slice_of_the_administrator_s_is_measured_too(product)
         product.container.check("systemctl", "daemon-reload")
         async with product.session("moved") as client:
             await client.text("pid")
-            found = await samples(product, server="moved")
+            found = await product.samples(server="moved")
             assert found["mcp_bridge_memory_max_bytes"] == 96 << 20
     finally:
         product.container.check("rm", drop_in)

@@ -77,6 +77,11 @@ class Places:
         return self.runtime_dir / "endpoint.json"
 
     @property
+    def disk(self) -> Path:
+        """How much of the disk each server takes, as was measured last."""
+        return self.state_dir / "disk.json"
+
+    @property
     def enforced(self) -> Path:
         """Which promises of the sandbox this host keeps, as root has tried since the boot."""
         return self.runtime_dir / "enforced.json"

@@ -16,6 +16,8 @@ _UNIT_FILES = (
     "mcp-bridge-fetch@.service",
     "mcp-bridge-fetched.path",
     "mcp-bridge-probe.service",
+    "mcp-bridge-gc.service",
+    "mcp-bridge-gc.timer",
 )
 PROXY = "mcp-bridge-proxy.service"
 # The proxy's ports: unit to the table of host.toml, whose defaults the unit file has.
@@ -28,6 +30,7 @@ ENABLED = (
     PROXY,
     "mcp-bridge-apply.path",
     "mcp-bridge-fetched.path",
+    "mcp-bridge-gc.timer",
     "mcp-bridge-apply.service",
 )
 

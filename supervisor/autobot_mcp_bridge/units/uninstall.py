@@ -27,6 +27,7 @@ _PATTERNS = (
     "mcp-bridge-changed.*",
     "mcp-bridge-fetch*",
     "mcp-bridge-probe.*",
+    "mcp-bridge-gc.*",
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"
