@@ -98,11 +98,10 @@ def _look(
 def _keep(places: Places, args: argparse.Namespace, *, units: bool) -> Keep:
     """What is in force, and what the files say, which apply may not have put to use yet."""
     loaded = load(places, units=units)
-    if loaded.problems and args.state:
-        raise DataError("the configuration has mistakes, so nobody knows whose state is needed")
+    if (args.state or not units) and (loaded.problems or not loaded.found):
+        what = "has mistakes" if loaded.problems else "is not there"
+        raise DataError(f"the configuration {what}, so nobody knows which servers there are")
     if not units:
-        if loaded.problems:
-            raise DataError("the configuration has mistakes; `mcp-bridge check` tells them")
         return Keep(loaded.servers)
     known = accepted.read(places.accepted)
     specs = (*loaded.servers, *(server.spec for server in known.servers))
