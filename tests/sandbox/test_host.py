@@ -1,5 +1,7 @@
 """What this host's kernel keeps of a server's limits, and what the product says of it."""
 
+import json
+
 import pytest
 
 from support.containers import properties, reaches
@@ -62,6 +64,9 @@ async def test_the_proxy_tells_what_running_servers_use_and_may_use(product):
         assert (await product.samples(server="grows", event="oom_kill")) == {
             "mcp_bridge_memory_events_total": 0
         }
+        top = json.loads(product.cli("top", "--every=0.2s", "--json"))
+        assert [(row["instance"], row["cpu"] is None) for row in top] == [("grows", False)]
+        assert top[0]["memory"] > 40 << 20
     sleeping = await product.samples(server="sleeps")
     assert not [
         name for name in sleeping if "memory" in name or "tasks" in name or "uptime" in name

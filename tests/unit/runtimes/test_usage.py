@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
-from autobot_mcp_bridge.runtimes.systemd import usage
 from autobot_mcp_bridge.runtimes.systemd.usage import AT_ONCE, UnitUsage
 from autobot_mcp_bridge.supervision.cgroups import Cgroups, Usage
 from autobot_mcp_bridge.supervision.unit_paths import unit_of
+from autobot_mcp_bridge.units.instances import SLICE
 
 
 class Units:
@@ -33,7 +33,7 @@ def made(root, *groups):
 
 
 async def test_a_unit_in_its_usual_place_costs_no_question(tmp_path):
-    units, found = made(tmp_path, f"/{usage.SLICE}/{unit_of('files')}")
+    units, found = made(tmp_path, f"/{SLICE}/{unit_of('files')}")
 
     assert await found.read(["files"]) == {"files": Usage(tasks=3)}
     assert units.asked == []

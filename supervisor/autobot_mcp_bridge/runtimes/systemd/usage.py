@@ -8,8 +8,8 @@ from autobot_mcp_bridge.supervision.bus import BusError
 from autobot_mcp_bridge.supervision.cgroups import Cgroups, Usage
 from autobot_mcp_bridge.supervision.unit_paths import unit_of
 from autobot_mcp_bridge.supervision.watcher import Watcher
+from autobot_mcp_bridge.units.instances import SLICE
 
-SLICE = "mcpbridge.slice"  # as in the template; an administrator's drop-in may say another
 # So many units are asked for their group at one time, for so long together: the next time goes on.
 AT_ONCE = 20
 WITHIN = 1.0
