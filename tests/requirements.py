@@ -45,6 +45,28 @@ REQUIREMENTS = (
         "NV-15", "a service; simple or replicated: a server is on one host, by its name", "NV-15"
     ),
     Requirement("NV-16", "that npx and uvx are there is looked at before a change", "NV-16"),
+    Requirement("AB-39", "each server is an instance of one template unit", "AB-39"),
+    Requirement("AB-40", "the template is hardened at least as AutoBot's is", "AB-40"),
+    Requirement("AB-41", "processor, memory, tasks and open files are limited", "AB-41"),
+    Requirement(
+        "AB-42", "variables, secrets and log of a unit are its own", "AB-42, without env files"
+    ),
+    Requirement("AB-43", "AutoBot's variables map to documented keys", "AB-43, own names"),
+    Requirement("AB-44", "AutoBot's sizes of servers can be configured", "AB-44, as units"),
+    Requirement(
+        "AB-45", "log lines that tell of isolation can be found by one word", "AB-45, own field"
+    ),
+    Requirement(
+        "AB-46",
+        "starts, openings of the breaker, uptime and time between crashes of each server are told",
+        "AB-46, under own names",
+    ),
+    Requirement(
+        "AB-47",
+        "use and limits of each unit's cgroup are told, limits of others than ours, and what "
+        "cannot be read",
+        "AB-47, under own names",
+    ),
     Requirement("A1", "a server has one path ending in /mcp, which takes POST", _TRANSPORT_25),
     Requirement("A2", "any other method is 405 with Allow", "RFC 9110 15.5.6"),
     Requirement("A3", "an Origin that is not allowed is 403, none is accepted", _TRANSPORT_26),

@@ -9,12 +9,12 @@ NOT RUN.
 import sys
 from collections.abc import Iterator
 
-from showing import ROOT, CannotRunError, Check, Line, Runner, show, tests
+from showing import ROOT, AtLeast, CannotRunError, Check, Line, Runner, show, tests
 
 FOLDER = "tests/sandbox"
 
 
-def lab(name: str, what: str, **bars: float) -> Check:
+def lab(name: str, what: str, **bars: float | AtLeast) -> Check:
     """The tests of a file, in the lab; NOT RUN where the file does not exist yet."""
     path = f"{FOLDER}/{name}"
     check = tests(what, "-m", "lab", path, **bars)
@@ -43,6 +43,13 @@ CHECKS: dict[str, Check] = {
     "names": lab("test_names.py", "names mode: listed hosts, and no other"),
     "root": lab("test_root.py", "a root of its own, directory or image", exposure=0.3),
     "image": lab("test_image.py", "the sandbox image is the same, byte for byte"),
+    "host": lab("test_host.py", "limits, and what their cgroups tell"),
+    "facts": lab(
+        "test_host_facts.py",
+        "what this host keeps of the sandbox, tried",
+        promises_tried=AtLeast(13),
+    ),
+    "disk": lab("test_disk.py", "disk: shown, cleaned, nothing needed goes"),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
 }
 

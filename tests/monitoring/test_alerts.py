@@ -40,6 +40,13 @@ CASES = {
         {f"mcp_bridge_config_ok{{{HOST}}}": "1x50 0x30"},
         {f"mcp_bridge_config_ok{{{HOST}}}": "1x57 0x30"},
     ),
+    "McpBridgeHostUnenforced": (
+        {f'mcp_bridge_host_enforces{{{HOST},promise="memory"}}': "1x40 0x40"},
+        {
+            f'mcp_bridge_host_enforces{{{HOST},promise="memory"}}': "1x90",
+            f'mcp_bridge_host_enforces{{{HOST},promise="io_weight"}}': "0x90",
+        },
+    ),
     "McpBridgeIssuerDown": (
         {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x40 0x40"},
         {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x55 0x30"},
@@ -47,6 +54,10 @@ CASES = {
     "McpBridgeInternalErrors": (
         calls(ok="0+9x90", internal=NEW),
         calls(ok="0+9x90", internal="1x90"),
+    ),
+    "McpBridgeLimitsOutOfBand": (
+        {f"mcp_bridge_limits_out_of_band{{{SERVER}}}": "0x40 1x40"},
+        {f"mcp_bridge_limits_out_of_band{{{SERVER}}}": "0x55 1x30"},
     ),
     "McpBridgeBreakerOpen": (
         {f"mcp_bridge_breaker_open{{{SERVER}}}": "0x50 1x30"},

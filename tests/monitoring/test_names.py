@@ -5,9 +5,15 @@ import re
 
 import pytest
 
+from autobot_mcp_bridge.config.disk import KINDS, Disk
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
+from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
+from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
+from autobot_mcp_bridge.runtimes.base import Usage
+from autobot_mcp_bridge.supervision.cgroups import EVENTS
 from monitoring.rules import (
     DASHBOARD,
     alerts,
@@ -22,6 +28,7 @@ from rules.tree import modules
 from support.bridge import Bridge
 from support.client import code_of
 from support.fakes import echo
+from support.installed import spec_of
 
 
 def drop_reasons():
@@ -43,6 +50,9 @@ WORDS = {
     "state": {state.value for state in State},
     "job": {"mcp-bridge"},
     "reason": drop_reasons(),
+    "event": set(EVENTS),
+    "promise": set(Promise),
+    "kind": set(KINDS),
 }
 
 
@@ -53,10 +63,25 @@ async def told():
             await client.text("echo", text="x")
             await client.call("noise")
             assert code_of(await client.call("crash")) == "server_crashed"
+            await client.text("echo", text="again")
         found = {}
         for name, labels in await bridge.metrics():
             found.setdefault(name, set()).update(label for label, _ in labels)
-        return found
+        return found | of_units()
+
+
+def of_units():
+    """What only a proxy tells whose servers are units: tests/sandbox reads it from a real one."""
+    units = UnitFamilies(0)
+    events = dict.fromkeys(EVENTS, 0)
+    units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
+    host = HostFamilies({Promise.MEMORY: Kept(kept=True)})
+    disk = DiskFamilies(Disk(1.0, {"files": {"state": 1}}), ["files"])
+    return {
+        sample.name: set(sample.labels)
+        for metric in (*units.collect(), *host.collect(), *disk.collect())
+        for sample in metric.samples
+    }
 
 
 def asked():

@@ -24,7 +24,7 @@ SPEC = ServerSpec.model_validate(
         "paths": {"read": ["/srv/a b"], "write": ["/home/x"]},
         "groups": ["acme"],
         "root": {"directory": "/srv/images/100%"},
-        "limits": {"memory": "64M", "cpu": "150%"},
+        "limits": {"memory": "64M", "memory_high": "32M", "cpu": "150%", "cpu_weight": 20},
         "profile": "browser",
         "network": {"mode": "list", "allow": ["192.0.2.7", "2001:db8::/32"]},
     }

@@ -212,6 +212,16 @@ class Product:
     async def metrics(self) -> str:
         return await self.get("/metrics")
 
+    async def samples(self, **labels: str) -> dict[str, float]:
+        """Each metric's value in its sample that has these labels."""
+        found = {}
+        for line in (await self.metrics()).splitlines():
+            name, _, rest = line.partition("{")
+            told, _, value = rest.partition("} ")
+            if value and all(f'{key}="{text}"' in told for key, text in labels.items()):
+                found[name] = float(value)
+        return found
+
     def logs(self, *matches: str) -> list[str]:
         """The messages of the journal that match: `-t mcp-bridge-proxy`, `MCP_INSTANCE=files`."""
         return [str(entry.get("MESSAGE", "")) for entry in entries(self.container, *matches)]

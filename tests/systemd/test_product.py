@@ -145,8 +145,8 @@ async def test_a_limit_is_changed_while_the_server_runs_and_paths_by_a_new_proce
         await product.serve(echo("grows", limits={"memory": "384M", "tasks": 50}))
         wanted = {"MemoryMax": str(384 << 20), "TasksMax": "50"}
         await reaches(product.container, unit, **wanted)
+        await eventually(lambda: cgroup(product, unit, "pids.max") == "50")
         assert cgroup(product, unit, "memory.limit_in_bytes") == str(384 << 20)
-        assert cgroup(product, unit, "pids.max") == "50"
         assert await client.text("pid") == pid
 
         await product.serve(echo("grows", paths={"read": ["/srv"]}))

@@ -4,13 +4,22 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, printable
-from autobot_mcp_bridge.config import refused
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    note,
+    places_of,
+    print_json,
+    print_table,
+    printable,
+)
+from autobot_mcp_bridge.config import enforced, refused
 from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.model import promises
+from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units import network, resolvers
 from autobot_mcp_bridge.units.apply import Applier
@@ -21,6 +30,9 @@ from autobot_mcp_bridge.units.systemctl import has_systemd
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("check", help="report every mistake in the configuration")
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--host", action="store_true", help="show what this host keeps of the sandbox, and why not"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
     has_units = places.accepted.exists() and has_systemd()
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
-    notes = [*(_reach(loaded) if has_units else _unkept(loaded)), *_weaker(loaded)]
+    facts = enforced.read(places.enforced) if has_units else {}
+    if args.host and not args.json:
+        return _show_host(facts)
+    broken = [sentence for _, sentence in promises.broken(facts, loaded.enabled)]
+    kept = [*_reach(loaded), *broken] if has_units else _unkept(loaded)
+    notes = [*kept, *_weaker(loaded)]
     if args.json:
         print_json(
             {
@@ -40,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
                 "servers": [spec.instance for spec in loaded.servers],
                 "problems": [problem.as_data() for problem in problems],
                 "notes": notes,
+                "host": {name: {"kept": it.kept, "why": it.why} for name, it in facts.items()},
             }
         )
         return DataError.exit_code if problems else 0
@@ -55,6 +73,16 @@ def run(args: argparse.Namespace) -> int:
     are = "server is" if right == 1 else "servers are"
     disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
     print(f"{places.config_dir}: {right} {are} right{disabled}")
+    return 0
+
+
+def _show_host(facts: Facts) -> int:
+    if not facts:
+        raise MissingError(
+            "nothing is known of this host: `mcp-bridge apply` finds it out, as root"
+        )
+    rows = [(name, "yes" if it.kept else "no", it.why or name.says) for name, it in facts.items()]
+    print_table(("PROMISE", "KEPT", "WHICH IS, OR WHY NOT"), rows)
     return 0
 
 

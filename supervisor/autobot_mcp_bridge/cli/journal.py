@@ -2,6 +2,7 @@
 
 Each entry has the level and, where a line concerns a server, MCP_INSTANCE and MCP_CAUSE: so that
 `journalctl MCP_INSTANCE=NAME` shows a server's own lines and the proxy's about it together.
+MCP_ISOLATION is the promise of the sandbox that a line tells of, kept or not.
 """
 
 import logging
@@ -11,8 +12,16 @@ import struct
 import sys
 from pathlib import Path
 
+from autobot_mcp_bridge.model.death import DeathCause
+from autobot_mcp_bridge.model.promises import Promise
+
 SOCKET = Path("/run/systemd/journal/socket")
-FIELDS = ("MCP_INSTANCE", "MCP_CAUSE")
+FIELDS = ("MCP_INSTANCE", "MCP_CAUSE", "MCP_ISOLATION")
+# An end by which the sandbox has kept a promise, as a word of model/promises.py.
+_KEPT: dict[str, str] = {
+    DeathCause.MEMORY: Promise.MEMORY,
+    DeathCause.SECCOMP: Promise.SYSCALLS,
+}
 _PRIORITY = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 # A datagram may be so large (net.core.wmem_max); what is longer is cut.
 LONGEST = 64 * 1024
@@ -45,6 +54,8 @@ class JournalHandler(logging.Handler):
             "LOGGER": record.name,
         }
         fields |= {name: str(value) for name in FIELDS if (value := getattr(record, name, None))}
+        if (kept := _KEPT.get(fields.get("MCP_CAUSE", ""))) is not None:
+            fields["MCP_ISOLATION"] = kept
         return b"".join(_field(name, value) for name, value in fields.items())
 
 

@@ -3,10 +3,15 @@
 import argparse
 import shutil
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, print_table
+from autobot_mcp_bridge.cli.shown import show_bytes
+from autobot_mcp_bridge.cli.usage import Usage, usage_of
+from autobot_mcp_bridge.config import disk
+from autobot_mcp_bridge.config.disk import Disk
 from autobot_mcp_bridge.config.edit import show
 from autobot_mcp_bridge.config.errors import DataError, DeniedError
 from autobot_mcp_bridge.config.load import load
@@ -15,12 +20,18 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 
 _HEAD = ("NAME", "STATE", "PID", "SESSIONS", "CRASHES", "PATH", "DETAIL")
+_FIXED = 5  # columns before those whose length nobody knows
+# Where they can be told: memory of what runs, the disk as root's hourly gc has measured it.
+_WIDE = ("MEMORY", "DISK", "CACHE")
 NOT_RUNNING = "-"  # the state where no proxy runs
 PENDING = "pending"  # it stands in the files, and the proxy does not know it yet
 
 
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("list", help="show the servers and their state")
+    parser.add_argument(
+        "--wide", action="store_true", help="with memory, and what state and cache take of the disk"
+    )
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
@@ -33,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     rows = [_row(spec, live.pop(spec.instance, {}), absent) for spec in loaded.servers]
     # What the proxy still serves although the files no longer say so (a broken file, a removal).
     rows += [_from_proxy(served) for served in live.values()]
+    if args.wide:
+        _widen(rows, found, disk.read(places.disk))
     told = {str(problem) for problem in loaded.problems}
     # What only apply can know, such as a path that is not there.
     refused = [text for text in (found or {}).get("problems", ()) if text not in told]
@@ -41,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         document = {"running": found is not None, "servers": rows, "problems": problems}
         print_json({**document, "refused": refused})
     else:
-        print_table(_HEAD, map(_cells, rows), columns=_room())
+        more = _WIDE if args.wide else ()
+        head = (*_HEAD[:_FIXED], *more, *_HEAD[_FIXED:])
+        print_table(head, (_cells(row, head) for row in rows), columns=_room())
         if found is None:
             note("no proxy runs")
         if loaded.problems:
@@ -77,10 +92,27 @@ def _from_proxy(live: dict[str, Any]) -> dict[str, Any]:
     return {**row, "name": live["instance"], "detail": live.get("detail") or ""}
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _widen(rows: list[dict[str, Any]], found: dict[str, Any] | None, measured: Disk) -> None:
+    """Add bytes of memory and disk, None for what is not known."""
+    live = found or {"servers": (), "runtime": ""}
+    used = usage_of(live["servers"], live["runtime"])
+    for row in rows:
+        name = row["name"]
+        sizes = measured.servers.get(name, {})
+        row["memory"] = used.get(name, Usage()).memory
+        row["disk"], row["cache"] = sizes.get("state"), sizes.get("cache")
+
+
+def _cells(row: dict[str, Any], head: Iterable[str]) -> list[str]:
     # How one that is ready ended before is told by `status`.
     shown = {**row, "detail": ""} if row["state"] == State.READY else row
-    return ["-" if shown[key.lower()] is None else str(shown[key.lower()]) for key in _HEAD]
+    return [_cell(key, shown[key.lower()]) for key in head]
+
+
+def _cell(key: str, value: Any) -> str:
+    if key in _WIDE:
+        return show_bytes(value)
+    return "-" if value is None else str(value)
 
 
 def _room() -> int | None:

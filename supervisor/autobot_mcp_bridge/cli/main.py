@@ -24,6 +24,7 @@ COMMANDS = {
     "check": ("check", "report every mistake in the configuration"),
     "list": ("listing", "show the servers and their state"),
     "status": ("status", "show everything about one server"),
+    "gc": ("gc", "remove what nobody needs any more from the disk"),
     "logs": ("logs", "show what a server and the proxy have logged"),
     "top": ("top", "show what the running servers use"),
     "call": ("call", "call a tool of a server"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.units.instances import service_of
+from autobot_mcp_bridge.supervision.cgroups import Cgroups
+from autobot_mcp_bridge.units.instances import SLICE, service_of
 
 TIMEOUT = 10.0  # of one systemctl show; 500 units take 0.2 s
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,7 +32,21 @@ def usage_of(rows: Iterable[Mapping[str, Any]], runtime: str) -> dict[str, Usage
 
 
 def _of_units(running: Iterable[str]) -> dict[str, Usage]:
-    names = sorted(running)
+    """From their cgroups, as the proxy does, and by systemctl where an administrator has moved them.
+
+    systemd itself tells no processor time where v1 mounts cpuacct apart from cpu.
+    """
+    cgroups, found, moved = Cgroups(), {}, []
+    for name in sorted(running):
+        used = cgroups.read(f"/{SLICE}/{service_of(name)}")
+        if used is None:
+            moved.append(name)
+        else:
+            found[name] = Usage(used.memory, used.cpu)
+    return {**found, **_asked(moved)}
+
+
+def _asked(names: list[str]) -> dict[str, Usage]:
     if not names:
         return {}
     units = [service_of(name) for name in names]

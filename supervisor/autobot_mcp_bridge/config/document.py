@@ -163,8 +163,8 @@ def _kind(part: dict[str, Any]) -> str:
             return "duration"
         case {"anyOf": [{"type": "integer"}, {"type": "string"}]}:
             return "size"
-        case {"anyOf": [inner, {"type": "null"}]}:
-            return _kind(inner)
+        case {"anyOf": [*inner, {"type": "null"}]}:
+            return _kind({"anyOf": inner} if len(inner) > 1 else inner[0])
         case {"type": "array", "items": items}:
             return f"list of {_kind(items)}"
         case {"type": "object"}:

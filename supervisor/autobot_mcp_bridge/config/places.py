@@ -76,6 +76,16 @@ class Places:
     def endpoint_file(self) -> Path:
         return self.runtime_dir / "endpoint.json"
 
+    @property
+    def disk(self) -> Path:
+        """How much of the disk each server takes, as was measured last."""
+        return self.state_dir / "disk.json"
+
+    @property
+    def enforced(self) -> Path:
+        """Which promises of the sandbox this host keeps, as root has tried since the boot."""
+        return self.runtime_dir / "enforced.json"
+
     def server_dir(self, server: ServerId) -> Path:
         """A server's own directory, 0700 (NV-04)."""
         return self.state_dir / server.directory

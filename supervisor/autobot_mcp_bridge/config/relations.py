@@ -11,7 +11,7 @@ from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model import addresses
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.scopes import is_template
-from autobot_mcp_bridge.model.server import Network, ServerSpec
+from autobot_mcp_bridge.model.server import Limits, Network, ServerSpec
 
 Finding = tuple[Loc, object, str]
 
@@ -19,6 +19,7 @@ Finding = tuple[Loc, object, str]
 MAX_STOP_SECONDS = 600.0
 MAX_SECONDS = 366 * 86400.0
 MIN_MEMORY = 4 << 20  # no interpreter starts in less
+MAX_MEMORY = 1 << 50
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 
@@ -44,10 +45,7 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
             f"allowed is at least caps.body ({spec.caps.body} bytes), or no such body would fit"
         )
         yield ("caps", "queue"), spec.caps.queue, clause
-    if spec.limits.memory < MIN_MEMORY:
-        yield ("limits", "memory"), spec.limits.memory, f"allowed is at least {MIN_MEMORY >> 20}M"
-    if spec.limits.cpu < 1:
-        yield ("limits", "cpu"), f"{spec.limits.cpu}%", "allowed is at least 1%"
+    yield from _limits(spec.limits)
     yield from _network(spec.network)
     if spec.warm and spec.sessions == "isolated":
         yield (
@@ -61,6 +59,20 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         if not is_template(scope):
             yield ("scopes", index), scope, BAD_TEMPLATE
     yield from _command(spec)
+
+
+def _limits(limits: Limits) -> Iterator[Finding]:
+    # systemd ignores a value that it cannot use, and the server would have no limit at all.
+    if limits.memory < MIN_MEMORY:
+        yield ("limits", "memory"), limits.memory, f"allowed is at least {MIN_MEMORY >> 20}M"
+    if limits.memory > MAX_MEMORY:
+        yield ("limits", "memory"), limits.memory, f"allowed is at most {MAX_MEMORY >> 30}G"
+    high = limits.memory_high
+    if high is not None and not MIN_MEMORY <= high < limits.memory:
+        clause = f"allowed is at least {MIN_MEMORY >> 20}M, and less than limits.memory"
+        yield ("limits", "memory_high"), high, clause
+    if limits.cpu < 1:
+        yield ("limits", "cpu"), f"{limits.cpu}%", "allowed is at least 1%"
 
 
 def _network(network: Network) -> Iterator[Finding]:

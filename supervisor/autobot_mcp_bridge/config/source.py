@@ -2,13 +2,14 @@
 
 from typing import Protocol
 
-from autobot_mcp_bridge.config import accepted, refused
+from autobot_mcp_bridge.config import accepted, enforced, refused
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.watch import fingerprint, mark, stable_read
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.promises import Facts
 
 
 class Source(Protocol):
@@ -20,6 +21,10 @@ class Source(Protocol):
 
     def refused(self) -> tuple[Problem, ...]:
         """Mistakes in files that are not in force, beside a configuration that is."""
+        ...
+
+    def host_facts(self) -> Facts:
+        """Which promises of the sandbox this host keeps; empty where nobody has found out."""
         ...
 
     def fingerprint(self) -> str:
@@ -38,6 +43,9 @@ class Files:
 
     def refused(self) -> tuple[Problem, ...]:
         return ()  # what is wrong is among what is read
+
+    def host_facts(self) -> Facts:
+        return {}  # there is no sandbox
 
     def fingerprint(self) -> str:
         return fingerprint(self._places)
@@ -76,5 +84,9 @@ class AcceptedFile:
     def refused(self) -> tuple[Problem, ...]:
         return refused.read(self._places.refused)
 
+    def host_facts(self) -> Facts:
+        return enforced.read(self._places.enforced)
+
     def fingerprint(self) -> str:
-        return mark(self._places.accepted, self._places.refused, self._places.tokens_d)
+        places = self._places
+        return mark(places.accepted, places.refused, places.tokens_d, places.enforced)

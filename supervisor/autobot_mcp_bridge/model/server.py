@@ -25,6 +25,10 @@ Word = Annotated[str, Field(pattern=_WORD)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Scope = Annotated[str, Field(pattern=_SCOPE)]
 AbsolutePath = Annotated[str, Field(pattern=_PATH)]
+# systemd.resource-control(5), CPUWeight= and IOWeight=; it ignores a unit's value beyond it.
+Weight = Annotated[int, Field(ge=1, le=10_000)]
+MOST_TASKS = 1 << 22  # PID_MAX_LIMIT of the kernel
+MOST_OPEN_FILES = 1 << 20  # the default of fs.nr_open, above which setrlimit(2) fails
 # Each pattern in words, for people who made a mistake.
 PATTERNS = {
     _PART: "1 to 32 of a-z, 0-9 and -, not with - at an end",
@@ -90,9 +94,20 @@ class Network(Record):
 
 class Limits(Record):
     memory: Size = Field("512M", description="memory of all its processes together")  # type: ignore[assignment]
+    memory_high: Size | None = Field(
+        None, description="from here on it is slowed down (cgroup v2); absent: never"
+    )
     cpu: Percent = Field("100%", description="share of one CPU")  # type: ignore[assignment]
-    tasks: int = Field(128, ge=1, description="threads and processes")
-    open_files: int = Field(1024, ge=16, description="open files of one process")
+    cpu_weight: Weight | None = Field(
+        None, description="its part of a busy CPU beside others; absent: 100, as everything has"
+    )
+    io_weight: Weight | None = Field(
+        None, description="its part of a busy disk beside others; absent: 100, as everything has"
+    )
+    tasks: int = Field(128, ge=1, le=MOST_TASKS, description="threads and processes")
+    open_files: int = Field(
+        1024, ge=16, le=MOST_OPEN_FILES, description="open files of one process"
+    )
 
 
 class Timeouts(Record):

@@ -17,6 +17,7 @@ from autobot_mcp_bridge.config.source import Files, Source
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.promises import Facts, broken
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
@@ -80,6 +81,7 @@ class Bridge:
         self.url = ""  # where clients connect, once there is a listener
         self.routes: dict[str, Served] = {}
         self.problems: tuple[Problem, ...] = ()
+        self.host_facts: Facts = {}
         self.reload_wanted = asyncio.Event()
         self.loaded = 0  # configurations put to use so far
         self.restart_wanted = False  # the host's settings on the disk are not those in force
@@ -183,9 +185,20 @@ class Bridge:
             await self._ensure(loaded.enabled, retry=retry)
             for served in self.routes.values():
                 served.follow()
+        await self._look_at_host()
         for served in self.routes.values():
             records = scan.records.get(served.spec.instance, ())
             served.admit(index_tokens(served.spec, records))
+
+    async def _look_at_host(self) -> None:
+        """Tell once which promises of the sandbox this host does not keep, and who relies on them."""
+        facts = await asyncio.to_thread(self._source.host_facts)
+        if facts == self.host_facts:
+            return
+        self.host_facts = facts
+        specs = [served.spec for served in self.routes.values() if served.spec.enabled]
+        for promise, sentence in broken(facts, specs):
+            log.warning("%s", sentence, extra={"MCP_ISOLATION": promise.value})
 
     async def _ensure(self, specs: tuple[ServerSpec, ...], *, retry: bool) -> None:
         commands = {spec.instance: spec.command for spec in specs}

@@ -1,15 +1,24 @@
 """What Prometheus gets: read from the bridge when somebody asks, never kept twice."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
+from autobot_mcp_bridge.config import disk
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
 from autobot_mcp_bridge.proxy.served import Served, state_of
+from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.supervision.breaker import BreakerState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -54,6 +63,19 @@ class Families(Collector):
             "1 while crashes keep the server from starting",
             labels=["server"],
         )
+        self._openings = CounterMetricFamily(
+            "mcp_bridge_breaker_openings",
+            "How often crashes have kept the server from starting",
+            labels=["server"],
+        )
+        self._uptime = GaugeMetricFamily(
+            "mcp_bridge_uptime_seconds", "How long its process has run", labels=["server"]
+        )
+        self._between = HistogramMetricFamily(
+            "mcp_bridge_crash_interval_seconds",
+            "Time from one crash to the next",
+            labels=["server"],
+        )
         self._config = GaugeMetricFamily(
             "mcp_bridge_config_ok",
             "0 while the configuration on the disk has a mistake",
@@ -83,19 +105,33 @@ class Families(Collector):
         self._open_calls.add_metric([name], served.conversations.open_calls)
         closed = served.instance.breaker.state is BreakerState.CLOSED
         self._breaker.add_metric([name], float(not closed))
+        self._openings.add_metric([name], served.instance.breaker.openings)
+        if served.instance.channel is not None:
+            self._uptime.add_metric([name], max(0.0, time.monotonic() - served.instance.began))
+        between = counts.between_crashes
+        self._between.add_metric([name], between.buckets(), sum_value=between.total)
 
     def collect(self) -> Iterator[Metric]:
         yield from (self._calls, self._starts, self._crashes, self._dropped, self._state)
-        yield from (self._sessions, self._open_calls, self._breaker, self._config, self._issuer)
+        yield from (self._sessions, self._open_calls, self._breaker, self._openings)
+        yield from (self._uptime, self._between, self._config, self._issuer)
 
 
 async def exposition(bridge: Bridge) -> bytes:
     """All metrics in the text format; with many servers in turns with other work."""
-    families = Families(bridge)
-    for number, served in enumerate(list(bridge.routes.values()), 1):
+    everyone = list(bridge.routes.values())
+    running = [one.spec.instance for one in everyone if one.instance.process is not None]
+    usage = await bridge.runtime.usage(running)
+    families, units = Families(bridge), UnitFamilies(bridge.runtime.unread)
+    for number, served in enumerate(everyone, 1):
         families.add(served)
+        if (used := usage.get(served.spec.instance)) is not None:
+            units.add(served.spec, used)
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(families)
+    measured = await asyncio.to_thread(disk.read, bridge.places.disk)
+    on_disk = DiskFamilies(measured, [one.spec.instance for one in everyone])
+    for collector in (families, units, HostFamilies(bridge.host_facts), on_disk):
+        registry.register(collector)
     return await asyncio.to_thread(generate_latest, registry)

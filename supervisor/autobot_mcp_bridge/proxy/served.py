@@ -125,6 +125,7 @@ class Served:
 
     def _count_crash(self, death: Death) -> None:
         self.counts.crashes[death.cause.value] += 1
+        self.counts.between_crashes.happened(time.monotonic())
         self.instance.last_death = death  # of an isolated server's process as well
 
     def _remember(self) -> None:

@@ -9,8 +9,9 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.supervision.cgroups import Usage
 
-__all__ = ["Adopted", "Command", "News", "Process", "Runtime", "StartError"]
+__all__ = ["Adopted", "Command", "News", "Process", "Runtime", "StartError", "Usage"]
 
 
 class News(StrEnum):
@@ -108,6 +109,11 @@ class Runtime(Protocol):
         """Lines of stderr beyond a server's budget, by instance; they reached no log."""
         ...
 
+    @property
+    def unread(self) -> int:
+        """Files of `usage` that were there and could not be read, so far."""
+        ...
+
     async def adopt(self, spec: ServerSpec) -> Adopted | None:
         """The server's process from an earlier proxy, if it still runs; bounded."""
         ...
@@ -124,6 +130,10 @@ class Runtime(Protocol):
             StartError: it could not be started. Nothing is left behind.
             CallError: it may not be started now, which is no crash.
         """
+        ...
+
+    async def usage(self, running: Iterable[str]) -> Mapping[str, Usage]:
+        """What these servers' processes use, by instance, as far as it can be told; bounded."""
         ...
 
     def refusal(self, instance: str) -> CallError | None:

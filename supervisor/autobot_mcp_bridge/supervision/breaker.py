@@ -35,6 +35,7 @@ class Breaker:
         self.settings = settings
         self._changed = changed
         self.total = 0
+        self.openings = 0  # since this object was made
         self.state = BreakerState.CLOSED
         self._crashes: deque[float] = deque(maxlen=settings.crashes + 1)
         self._opened = 0.0
@@ -52,6 +53,7 @@ class Breaker:
         if self.state is BreakerState.HALF_OPEN:
             self._open(now, min(self._wait * 2, window * LONGEST_WAIT))
         elif self.recent(now) > self.settings.crashes:
+            self.openings += self.state is BreakerState.CLOSED
             self._open(now, window * FIRST_WAIT)
         self._changed()
 

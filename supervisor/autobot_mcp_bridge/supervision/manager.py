@@ -12,6 +12,8 @@ MANAGER = "/org/freedesktop/systemd1"
 _MANAGER = f"{SYSTEMD}.Manager"
 _JOB = f"{SYSTEMD}.Job"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
+# Single properties that belong to the interface of the unit's type, not to that of every unit.
+_OF_TYPE = frozenset({"Result", "ControlGroup"})
 RULES = (
     f"interface='{_PROPERTIES}',member='PropertiesChanged',path_namespace='{unit_paths.UNITS}'",
     f"interface='{_MANAGER}',path='{MANAGER}'",
@@ -141,7 +143,7 @@ class Manager:
         found = {}
         own = f"{SYSTEMD}.{unit.rpartition('.')[2].capitalize()}"
         for name in names:
-            interface = own if name == "Result" else UNIT
+            interface = own if name in _OF_TYPE else UNIT
             call = Call(unit_paths.path_of(unit), _PROPERTIES, "Get", "ss", (interface, name))
             (found[name],) = await self._bus.call(call)
         return found

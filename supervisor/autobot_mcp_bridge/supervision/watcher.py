@@ -106,6 +106,15 @@ class Watcher:
         except (TimeoutError, BusError):
             return ""
 
+    async def control_group(self, instance: str) -> str:
+        """The cgroup of the instance's service, below the root of the hierarchy; "" without one.
+
+        Raises:
+            BusError: systemd cannot be asked.
+        """
+        found = await self._manager.read_some(unit_of(instance), "ControlGroup")
+        return str(found["ControlGroup"])
+
     async def start(self, instance: str, kind: Kind = Kind.SERVICE) -> None:
         """Queue a start; the events tell what comes of it.
 

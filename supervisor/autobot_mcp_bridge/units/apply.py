@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autobot_mcp_bridge.config import accepted, refused
+from autobot_mcp_bridge.config import accepted, enforced, refused
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
@@ -22,7 +22,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, resolvers, rights, static, unfinished
+from autobot_mcp_bridge.units import limits, probe, resolvers, rights, static, unfinished
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -125,6 +125,7 @@ class Applier:
         """
         self.places.state_dir.mkdir(parents=True, exist_ok=True)
         self.lay()
+        self.try_host()
         with locked(self.places.state_dir):
             fetches = self._fetches()[1]
             fetches.take_in()
@@ -148,12 +149,23 @@ class Applier:
 
         Else root would make them anew, and the proxy's group could not read them.
         """
-        if self.places != resolve_places(uid=0, environ={}):
+        if not self._is_host:
             return
         try:
             run_tool("systemd-tmpfiles", "--create", Path(static.FILES["tmpfiles.conf"]).name)
         except SystemctlError as error:
             self.say(str(error))
+
+    def try_host(self) -> None:
+        """Find out what this host keeps of the sandbox: once a boot, and whenever apply is asked."""
+        if not self._is_host or (enforced.read(self.places.enforced) and not self.retry):
+            return
+        facts = probe.try_host(self.places.runtime_dir)
+        enforced.write(self.places.enforced, facts)
+
+    @property
+    def _is_host(self) -> bool:
+        return self.places == resolve_places(uid=0, environ={})
 
     def purge_files(self, server: ServerId) -> bool:
         """Delete what a removed server has left, whichever run has removed it; whether it is so."""
@@ -244,7 +256,7 @@ class Applier:
         mine = {*wanted.changed}
         limits.change(
             {
-                service_of(name): wanted.texts[name]
+                service_of(name)
                 for name in changed
                 if name not in mine
                 or limits.limits_of(there.get(name, "")) != limits.limits_of(wanted.texts[name])

@@ -122,6 +122,18 @@ def unit(spec: PackageSpec) -> str:
     return f"mcp-bridge-fetch@{package_id(spec)}.service"
 
 
+def running() -> frozenset[str]:
+    """Ids of the packages that units install now.
+
+    Raises:
+        SystemctlError: systemd does not answer.
+    """
+    words = ("--state=active,activating,deactivating", "--plain", "--no-legend", "--full")
+    shown = run_tool("systemctl", "list-units", *words, "mcp-bridge-fetch@*.service")
+    units = (line.split()[0] for line in shown.splitlines() if line.strip())
+    return frozenset(unit.partition("@")[2].removesuffix(".service") for unit in units)
+
+
 class Fetches:
     """The requests and results below one state directory. Everything blocks (disk, systemctl)."""
 

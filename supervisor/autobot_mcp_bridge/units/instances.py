@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+SLICE = "mcpbridge.slice"  # as in the template; an administrator's drop-in may say another
+
 
 def socket_of(instance: str) -> str:
     return f"autobot-mcp-bridge@{instance}.socket"

@@ -1,13 +1,18 @@
-"""Limits that count for running units too: daemon-reload alone leaves their cgroups as they are."""
+"""Limits that count for running units too: daemon-reload alone may leave their cgroups as they are."""
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from autobot_mcp_bridge.units.systemctl import run_tool
 
-# systemd.resource-control(5), and what the drop-in sets of it.
-LIVE = ("MemoryMax", "CPUQuota", "TasksMax")
+# What a drop-in sets of systemd.resource-control(5); none of it needs another process.
+LIVE = ("MemoryMax", "MemoryHigh", "CPUQuota", "CPUWeight", "IOWeight", "TasksMax")
+# One of each controller: set to what it is already, it has systemd write all that it knows for that
+# controller, CPUQuota= beside CPUWeight= and MemoryHigh= beside MemoryMax= (252 and 257, measured).
+# So what counts is what systemd has read, administrators' drop-ins and what is set no more included.
+APPLIED_BY = ("MemoryMax", "CPUWeight", "IOWeight", "TasksMax")
+NOT_SET = "[not set]"
 # Where `set-property --runtime` leaves drop-ins, which would count more than ours from then on.
 CONTROL = Path("/run/systemd/system.control")
 
@@ -30,13 +35,15 @@ def running(services: Iterable[str]) -> list[str]:
     return sorted(active.intersection(services))
 
 
-def change(services: Mapping[str, str]) -> None:
-    """Set the limits of running services to those of their new drop-ins, 50 ms each.
+def change(services: Iterable[str]) -> None:
+    """Have the limits that systemd has read for these services count, where they run; 50 ms each.
 
     Raises:
         SystemctlError: systemd refused one; those before have theirs.
     """
-    for service in running(services) if services else ():
-        words = [f"{key}={value}" for key, value in limits_of(services[service]).items()]
+    wanted = set(services)
+    for service in running(wanted) if wanted else ():
+        shown = run_tool("systemctl", "show", f"--property={','.join(APPLIED_BY)}", service)
+        words = [line.removesuffix(NOT_SET) for line in shown.splitlines() if line]
         run_tool("systemctl", "set-property", "--runtime", service, *words)
         shutil.rmtree(CONTROL / f"{service}.d", ignore_errors=True)

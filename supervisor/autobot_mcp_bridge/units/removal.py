@@ -58,7 +58,7 @@ class Removal:
         for server in map(parse_instance, sorted(instances)):
             tokens.remove(server.instance)
             remove_header(self.places, server)
-            self._records(server.instance)
+            forget_records(self.ended, server.instance)
             if purge:
                 self.purge(server)
 
@@ -80,20 +80,25 @@ class Removal:
         """
         roots = (self.facts.state, self.facts.cache)
         for root in (*roots, *(f"{root}/private" for root in roots)):
-            path = Path(root, PRODUCT, server.directory)
-            if path.is_symlink():
-                path.unlink()
-            elif path.is_dir():
-                shutil.rmtree(path)  # by directory descriptors: symlinks lead it nowhere
-            for parent in path.parents[:2]:
-                if parent.is_dir() and not any(parent.iterdir()):
-                    parent.rmdir()
+            purge_directory(Path(root, PRODUCT, server.directory))
 
-    def _records(self, instance: str) -> None:
-        """How its invocations ended."""
-        own = self.ended / ".of" / instance
-        for entry in own.glob("*.*"):
-            (self.ended / f"{entry.suffix[1:]}.json").unlink(missing_ok=True)
-            entry.unlink()
-        if own.is_dir():
-            own.rmdir()
+
+def purge_directory(path: Path) -> None:
+    """Delete a server's directory, or the link to it, and its project's and tenant's if empty."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.is_dir():
+        shutil.rmtree(path)  # by directory descriptors: symlinks lead it nowhere
+    for parent in path.parents[:2]:
+        if parent.is_dir() and not any(parent.iterdir()):
+            parent.rmdir()
+
+
+def forget_records(ended: Path, instance: str) -> None:
+    """Delete how an instance's invocations have ended."""
+    own = ended / ".of" / instance
+    for entry in own.glob("*.*"):
+        (ended / f"{entry.suffix[1:]}.json").unlink(missing_ok=True)
+        entry.unlink()
+    if own.is_dir():
+        own.rmdir()

@@ -15,6 +15,9 @@ _UNIT_FILES = (
     "mcp-bridge-changed.service",
     "mcp-bridge-fetch@.service",
     "mcp-bridge-fetched.path",
+    "mcp-bridge-probe.service",
+    "mcp-bridge-gc.service",
+    "mcp-bridge-gc.timer",
 )
 PROXY = "mcp-bridge-proxy.service"
 # The proxy's ports: unit to the table of host.toml, whose defaults the unit file has.
@@ -27,6 +30,7 @@ ENABLED = (
     PROXY,
     "mcp-bridge-apply.path",
     "mcp-bridge-fetched.path",
+    "mcp-bridge-gc.timer",
     "mcp-bridge-apply.service",
 )
 
@@ -35,6 +39,7 @@ FILES = {
     **{name: f"{_UNITS}/{name}" for name in _UNIT_FILES},
     "launch.py": "usr/lib/mcp-bridge/launch.py",
     "ended.py": "usr/lib/mcp-bridge/ended.py",
+    "probe.py": "usr/lib/mcp-bridge/probe.py",
     "sysusers.conf": "usr/lib/sysusers.d/mcp-bridge.conf",
     "tmpfiles.conf": "usr/lib/tmpfiles.d/mcp-bridge.conf",
     "polkit.rules": "usr/share/polkit-1/rules.d/50-mcp-bridge.rules",

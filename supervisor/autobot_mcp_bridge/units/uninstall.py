@@ -26,6 +26,8 @@ _PATTERNS = (
     "mcp-bridge-apply.*",
     "mcp-bridge-changed.*",
     "mcp-bridge-fetch*",
+    "mcp-bridge-probe.*",
+    "mcp-bridge-gc.*",
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"

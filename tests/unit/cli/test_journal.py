@@ -52,6 +52,13 @@ def test_an_entry_has_its_level_and_the_server_that_it_concerns(journald, log):
     }
 
 
+@pytest.mark.requirement("AB-45")
+def test_an_end_by_which_the_sandbox_has_kept_a_promise_says_which(journald, log):
+    for cause, promise in (("memory", "memory"), ("seccomp", "syscalls"), ("exit", None)):
+        log.warning("it ended", extra={"MCP_INSTANCE": "files", "MCP_CAUSE": cause})
+        assert read(journald).get("MCP_ISOLATION") == promise
+
+
 def test_no_text_can_become_a_field_of_its_own(journald, log):
     log.error("a\nMCP_INSTANCE=forged\nb", extra={"MCP_INSTANCE": "x\nPRIORITY=0"})
 

@@ -257,6 +257,16 @@ def test_a_credential_can_only_name_one_secret(places, name):
         ({"command": []}, "command"),
         ({"command": [""]}, "command"),
         ({"limits": {"memory": 0}}, "limits.memory"),
+        # systemd would ignore each of these, and there would be no limit.
+        ({"limits": {"memory": "9999999G"}}, "limits.memory"),
+        ({"limits": {"memory_high": "512M"}}, "limits.memory_high"),
+        ({"limits": {"memory_high": "1M"}}, "limits.memory_high"),
+        ({"limits": {"cpu": "0%"}}, "limits.cpu"),
+        ({"limits": {"cpu_weight": 0}}, "limits.cpu_weight"),
+        ({"limits": {"cpu_weight": 10_001}}, "limits.cpu_weight"),
+        ({"limits": {"io_weight": 10_001}}, "limits.io_weight"),
+        ({"limits": {"tasks": 4_194_305}}, "limits.tasks"),
+        ({"limits": {"open_files": 1_048_577}}, "limits.open_files"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(places, settings, path):

@@ -12,7 +12,7 @@ def test_only_what_the_definition_relies_on_is_said_not_to_be_kept():
             paths={"read": ["/srv"]},
             profile="node",
             groups=["acme"],
-            limits={"cpu": "50%", "tasks": 8, "memory": "64M"},
+            limits={"cpu": "50%", "tasks": 8, "memory": "64M", "cpu_weight": 50, "io_weight": None},
             network={"mode": "internet"},
         )
     )
@@ -23,6 +23,7 @@ def test_only_what_the_definition_relies_on_is_said_not_to_be_kept():
         "paths",
         "profile",
         "limits.cpu",
+        "limits.cpu_weight",
         "limits.tasks",
         "groups",
         "limits.memory",

@@ -24,6 +24,20 @@ def test_five_crashes_in_the_window_are_tolerated_and_the_sixth_opens_it():
     assert breaker.retry_after(8) == 7
 
 
+@pytest.mark.requirement("AB-46")
+def test_an_opening_is_counted_once_however_long_it_lasts():
+    breaker = Breaker(Settings())
+    crash(breaker, *range(6))
+    assert breaker.openings == 1
+
+    assert breaker.may_start(100)
+    crash(breaker, 101)  # the probe: it stays open
+    breaker.reset()
+    crash(breaker, *range(200, 206))
+
+    assert breaker.openings == 2
+
+
 def test_crashes_that_are_far_apart_never_open_it():
     breaker = Breaker(Settings())
 

@@ -23,7 +23,10 @@ KNOWN = (
         "Environment",
         "LoadCredential(?:Encrypted)?",
         "MemoryMax",
+        "MemoryHigh",
         "CPUQuota",
+        "CPUWeight",
+        "IOWeight",
         "TasksMax",
     ),
     *("PrivateNetwork", "RestrictAddressFamilies", "IPAddressAllow", "RestrictNamespaces"),
@@ -102,6 +105,14 @@ def test_a_drop_in_names_user_directories_and_limits():
         "",
         ':/usr/bin/python3 -I -S /usr/lib/mcp-bridge/launch.py "/usr/bin/thing"',
     ]
+
+
+def test_weights_and_the_soft_limit_are_set_only_where_they_are_asked_for():
+    limits = {"memory_high": "384M", "cpu_weight": 20, "io_weight": 300}
+    asked, plain = lines(spec(limits=limits)), lines(spec())
+
+    assert set(asked) - set(plain) == {"MemoryHigh=402653184", "CPUWeight=20", "IOWeight=300"}
+    assert set(plain) <= set(asked)
 
 
 def test_a_credential_that_is_encrypted_is_loaded_as_such():

@@ -6,7 +6,7 @@ import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePath
@@ -14,7 +14,7 @@ from typing import Any
 
 from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.runtimes.base import Command, News
+from autobot_mcp_bridge.runtimes.base import Command, News, Usage
 from autobot_mcp_bridge.runtimes.subprocess import identity
 from autobot_mcp_bridge.runtimes.subprocess.environment import environment
 from autobot_mcp_bridge.runtimes.subprocess.identity import refused
@@ -49,6 +49,7 @@ class SubprocessRuntime:
 
     def __init__(self, state_dir: Path, *, log: Log | logging.Logger = SERVERS_LOG) -> None:
         """`log` gets the instance and each line of stderr, redacted; it must not block."""
+        self.unread = 0
         self.dropped_lines: Counter[str] = Counter()
         self._state_dir = state_dir.absolute()
         self._log = _labelled(log) if isinstance(log, logging.Logger) else log
@@ -87,6 +88,10 @@ class SubprocessRuntime:
 
     def view(self, spec: ServerSpec) -> dict[str, Any]:
         return spec.process_view(units=False)
+
+    async def usage(self, running: Iterable[str]) -> Mapping[str, Usage]:
+        del running  # they have no cgroup of their own
+        return {}
 
     def unkept(self, spec: ServerSpec) -> list[str]:
         return unkept(spec)

@@ -14,8 +14,8 @@ def unkept(spec: ServerSpec) -> list[str]:
         said.append("profile and max_exposure are not kept: there is no sandbox")
     said += [
         f"limits.{name} is not kept: this runtime has no cgroup"
-        for name in ("cpu", "tasks")
-        if name in spec.limits.model_fields_set
+        for name in ("memory_high", "cpu", "cpu_weight", "io_weight", "tasks")
+        if name in spec.limits.model_fields_set and getattr(spec.limits, name) is not None
     ]
     if spec.groups:
         said.append("groups is not kept: it runs without supplementary groups")

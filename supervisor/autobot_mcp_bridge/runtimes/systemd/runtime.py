@@ -19,7 +19,9 @@ from autobot_mcp_bridge.runtimes.systemd.ends import Ends
 from autobot_mcp_bridge.runtimes.systemd.handover import Handed
 from autobot_mcp_bridge.runtimes.systemd.kept import KeptPipes, view_of
 from autobot_mcp_bridge.runtimes.systemd.process import UnitProcess
+from autobot_mcp_bridge.runtimes.systemd.usage import UnitUsage
 from autobot_mcp_bridge.supervision.bus import SYSTEM_BUS, BusError
+from autobot_mcp_bridge.supervision.cgroups import Cgroups, Usage
 from autobot_mcp_bridge.supervision.ended import FOLDER, WITHIN
 from autobot_mcp_bridge.supervision.journal import Forgetful, Storeless
 from autobot_mcp_bridge.supervision.unit_events import (
@@ -88,6 +90,7 @@ class SystemdRuntime:
         self._watcher = Watcher(self._heard, path=bus, library=library)
         self._ends = Ends(lambda: self._watcher.is_connected, ended)
         self._watching = asyncio.create_task(self._watcher.run(), name="watch units")
+        self._usage = UnitUsage(self._watcher, Cgroups())
         self._tell: Callable[[str, News], None] = lambda _instance, _news: None
         self._news = asyncio.Event()  # set, and replaced, at every event
         self._starting: set[str] = set()
@@ -192,6 +195,13 @@ class SystemdRuntime:
         return UnitProcess(
             handed, spec.instance, self._watcher, self._ends, redact, self._kept, view
         )
+
+    @property
+    def unread(self) -> int:
+        return self._usage.errors
+
+    async def usage(self, running: Iterable[str]) -> Mapping[str, Usage]:
+        return await self._usage.read(running)
 
     def view(self, spec: ServerSpec) -> dict[str, Any]:
         return spec.process_view(units=True)

@@ -1,0 +1,51 @@
+"""What root has found out of this host: what it keeps of the sandbox, and what is on its disk."""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from autobot_mcp_bridge.config.disk import Disk
+from autobot_mcp_bridge.model.promises import Facts
+
+
+class DiskFamilies(Collector):
+    """What was measured last, of servers that are served; nothing before the first time."""
+
+    def __init__(self, disk: Disk, instances: Iterable[str]) -> None:
+        self._bytes = GaugeMetricFamily(
+            "mcp_bridge_disk_bytes",
+            "What a server's state or cache took of the disk when it was measured last",
+            labels=["server", "kind"],
+        )
+        self._packages = GaugeMetricFamily(
+            "mcp_bridge_packages_bytes", "What installed packages took of the disk then"
+        )
+        self._at = GaugeMetricFamily(
+            "mcp_bridge_disk_measured_timestamp_seconds", "When the disk was measured last"
+        )
+        if disk.at:
+            self._packages.add_metric([], disk.packages)
+            self._at.add_metric([], disk.at)
+        for instance in instances:
+            for kind, size in disk.servers.get(instance, {}).items():
+                self._bytes.add_metric([instance, kind], size)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from (self._bytes, self._packages, self._at)
+
+
+class HostFamilies(Collector):
+    """A sample for each promise; none where nobody has tried them."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._enforces = GaugeMetricFamily(
+            "mcp_bridge_host_enforces",
+            "1 where this host keeps a promise of the sandbox, as was tried",
+            labels=["promise"],
+        )
+        for promise, found in facts.items():
+            self._enforces.add_metric([promise.value], float(found.kept))
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._enforces

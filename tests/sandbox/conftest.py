@@ -1,0 +1,4 @@
+import systemd.conftest
+
+product = systemd.conftest.product
+installed = systemd.conftest.installed
