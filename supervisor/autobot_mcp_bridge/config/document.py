@@ -48,6 +48,20 @@ What must hold between them: `caps.queue` is at least `caps.body`; `timeouts.sto
 `cwd` exists; the first word of `command` is an absolute path or a bare name. The tenants `packages`
 and `run` are reserved. {hidden} are never shown in an error.
 """
+CREDENTIALS = """
+`credentials` names a secret for each variable, never its value:
+
+```json
+{"GITHUB_TOKEN": "github-acme",
+ "GOOGLE_APPLICATION_CREDENTIALS": {"name": "gcp", "as": "file"},
+ "DEPLOY_KEY": {"file": "/etc/acme/deploy-key"}}
+```
+
+A name is that of `mcp-bridge secret set NAME`, or of a file in `/etc/credstore`. `file` is a file of root's that
+neither it nor a directory on its way lets others write, nor itself others read. With `"as": "file"` the variable
+holds the path of a file with the secret, else the secret itself: at most 128 KiB without a NUL; one newline at
+its end is taken off. All secrets of a server have 1 MiB together.
+"""
 LIVE = """
 The profiles `npx` and `uvx` are weaker, for a package that cannot be installed ahead: its command begins
 with `npx` or `uvx`, which itself runs at each start, in the sandbox, from the server's own cache directory.
@@ -85,6 +99,7 @@ def markdown() -> str:
             "\n## One server\n\n",
             _table(ServerSpec, server, schema["$defs"]),
             RELATIONS.format(hidden=f"Values of {hidden}"),
+            CREDENTIALS,
             LIVE,
             "\n## host.toml\n\n",
             _table(HostSettings, host, host["$defs"]),
@@ -128,6 +143,8 @@ def _kind(part: dict[str, Any]) -> str:
             return _kind(inner)
         case {"type": "array", "items": items}:
             return f"list of {_kind(items)}"
+        case {"type": "object", "patternProperties": inner} if "anyOf" in str(inner):
+            return "object of text or objects"
         case {"type": "object"}:
             return "object of text"
         case {"type": "string"} if pattern.startswith("^/"):
