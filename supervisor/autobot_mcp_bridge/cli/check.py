@@ -11,6 +11,7 @@ from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.live import weaker
@@ -58,12 +59,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refusals(places: Places) -> tuple[Problem, ...]:
-    """What apply would refuse: it looks at the host, too, such as for a path that is not there."""
+    """What apply would refuse, or not start: it looks at the host, too, such as for a path."""
     try:
-        Applier(places, say=lambda _line: None).plan()
+        found = Applier(places, say=lambda _line: None).plan()
     except DataError as error:
         return tuple(map(refused.problem, str(error).splitlines()))
-    return ()
+    return tuple(
+        Problem("", server.spec.instance, "", server.why)
+        for server in found.accepted.servers
+        if server.state is State.CREDENTIAL_MISSING
+    )
 
 
 def _weaker(loaded: Loaded) -> Iterator[str]:

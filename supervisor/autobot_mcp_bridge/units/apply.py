@@ -22,7 +22,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, rights, static, unfinished
+from autobot_mcp_bridge.units import credentials, limits, rights, rotations, static, unfinished
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -94,7 +94,15 @@ class Applier:
 
         facts = replace(self.facts, are_encrypted=_names(self.places.encrypted_credentials))
         ports = self.addresses.plan(loaded.host, self._before().host)
-        found = plan(loaded, resolved, facts, self.existing(), rights.refusals)
+        found = plan(
+            loaded,
+            resolved,
+            facts,
+            self.existing(),
+            rights.refusals,
+            lambda spec: credentials.missing(spec, facts),
+            rotations.read(self.places.state_dir),
+        )
         return replace(found, ports=ports)
 
     @property
