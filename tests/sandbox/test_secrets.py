@@ -392,10 +392,18 @@ async def test_a_secret_is_set_listed_and_removed(host):
     assert "by hand" in secret(host, "rm", "by-hand", "--force", status=66)
 
 
+# Types the word once it is asked for, and prints what the terminal has shown.
+TYPE = """
+d=$(mktemp -d); mkfifo $d/in
+script -qefc 'mcp-bridge secret set typed' $d/out < $d/in > /dev/null & exec 3> $d/in
+until grep -q 'not shown' $d/out; do sleep 0.1; done
+echo "$0" >&3; wait; cat $d/out
+"""
+
+
 def test_a_value_that_is_typed_is_not_shown(host):
     word = made_up()
-    typed = f"(sleep 1; echo '{word}') | script -qec 'mcp-bridge secret set typed' /dev/null"
-    shown = host.container.check("sh", "-c", typed, timeout=WITHIN)
+    shown = host.container.check("sh", "-c", TYPE, word, timeout=WITHIN)
 
     assert "the value of typed, which is not shown:" in shown and word not in shown
     decrypted = host.container.check("systemd-creds", "decrypt", "--name=", f"{STORE}/typed", "-")

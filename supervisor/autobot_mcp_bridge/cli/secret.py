@@ -46,11 +46,17 @@ def add_parser(subparsers: Subparsers) -> None:
     remove.add_argument("--force", action="store_true", help="although servers use it")
     for verb in (new, rotate, remove):
         verb.add_argument("name", metavar="NAME", help=f"{PART_IN_WORDS}")
+    for verb in (new, rotate):  # so that argparse does not repeat what was meant as the value
+        verb.add_argument("value", nargs="*", help=argparse.SUPPRESS)
     listing = verbs.add_parser("list", help="show the secrets and who uses them, never a value")
     listing.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(args: argparse.Namespace) -> int:
+    if getattr(args, "value", None):
+        raise UsageError(
+            "a value never stands in the command line, where every user sees it; it is stdin's"
+        )
     _demand_systemd()
     places = places_of(args, adopt_running=False)
     secrets, specs = Secrets(places), _specs(places)
@@ -66,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
                 raise UsageError(f"{args.name} is set; `mcp-bridge secret rotate` replaces it")
             secrets.put(args.name, _value(args.name), uses)
             note(f"{args.name} is set{_users(uses)}")
+            _note(places, args.name)  # what has crashed for want of it is tried again at once
             return _apply(places)
         case "rotate":
             return _rotate(args, places, secrets, uses)
@@ -105,7 +112,10 @@ def _specs(places: Places) -> list[ServerSpec]:
 
 def _value(name: str) -> bytes:
     if sys.stdin.isatty():
-        return getpass.getpass(f"the value of {name}, which is not shown: ").encode()
+        try:
+            return getpass.getpass(f"the value of {name}, which is not shown: ").encode()
+        except EOFError:
+            return b""
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
@@ -116,16 +126,22 @@ def _rotate(args: argparse.Namespace, places: Places, secrets: Secrets, uses: li
     note(f"{args.name} is replaced{_users(uses)}")
     if (secrets.plain / args.name).exists():
         note(f"{secrets.plain / args.name} counts no more; remove it")
-    if args.restart == "idle" and uses and places.accepted.exists():
+    if args.restart == "idle":
+        _note(places, args.name)
         note("what runs with it starts anew between calls")
-        with locked(places.state_dir):
-            rotations.note(places.state_dir, args.name)
     status = _apply(places)
     if args.restart == "now":
         running = _running(sorted({service_of(use.instance) for use in uses}))
         systemctl("restart", running)
         note(f"restarted: {', '.join(running) or 'none, no server with it ran'}")
     return status
+
+
+def _note(places: Places, name: str) -> None:
+    """Have its servers start anew, as soon as apply has told the proxy."""
+    if places.accepted.exists():
+        with locked(places.state_dir):
+            rotations.note(places.state_dir, name)
 
 
 def _running(services: list[str]) -> list[str]:
