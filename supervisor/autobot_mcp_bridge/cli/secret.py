@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Iterable
 
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, print_table
-from autobot_mcp_bridge.cli.shown import show_seconds
+from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.secret_listing import show
 from autobot_mcp_bridge.config import accepted
 from autobot_mcp_bridge.config.errors import DataError, DeniedError, UnavailableError
 from autobot_mcp_bridge.config.files import locked
@@ -21,8 +21,8 @@ from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.credentials import MOST_BYTES
 from autobot_mcp_bridge.units.instances import service_of
 from autobot_mcp_bridge.units.secret_uses import Use, uses_of
-from autobot_mcp_bridge.units.secrets import Secret, Secrets
-from autobot_mcp_bridge.units.systemctl import has_systemd, run_tool, systemctl
+from autobot_mcp_bridge.units.secrets import Secrets
+from autobot_mcp_bridge.units.systemctl import active, has_systemd, systemctl
 
 RESTARTS = ("idle", "now", "never")
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     places = places_of(args, adopt_running=False)
     secrets, specs = Secrets(places), _specs(places)
     if args.verb == "list":
-        _list(args, secrets.list(specs))
+        show(secrets.list(specs), as_json=args.json)
         return 0
     if not is_part(args.name):
         raise UsageError(f"NAME: allowed is {PART_IN_WORDS}")
@@ -131,7 +131,7 @@ def _rotate(args: argparse.Namespace, places: Places, secrets: Secrets, uses: li
         note("what runs with it starts anew between calls")
     status = _apply(places)
     if args.restart == "now":
-        running = _running(sorted({service_of(use.instance) for use in uses}))
+        running = active({service_of(use.instance) for use in uses})
         systemctl("restart", running)
         note(f"restarted: {', '.join(running) or 'none, no server with it ran'}")
     return status
@@ -142,14 +142,6 @@ def _note(places: Places, name: str) -> None:
     if places.accepted.exists():
         with locked(places.state_dir):
             rotations.note(places.state_dir, name)
-
-
-def _running(services: list[str]) -> list[str]:
-    """Those of the services that have a process; starting others would be no restart."""
-    if not services:
-        return []
-    words = ("--state=active,activating", "--plain", "--no-legend", "--full", "--", *services)
-    return [line.split()[0] for line in run_tool("systemctl", "list-units", *words).splitlines()]
 
 
 def _apply(places: Places) -> int:
@@ -167,35 +159,3 @@ def _apply(places: Places) -> int:
 def _users(uses: Iterable[Use]) -> str:
     names = ", ".join(sorted(map(str, uses)))
     return f": {names}" if names else ""
-
-
-def _list(args: argparse.Namespace, found: list[Secret]) -> None:
-    if args.json:
-        print_json({"secrets": [_as_data(secret) for secret in found]})
-        return
-    rows = [
-        (
-            secret.name,
-            secret.kind,
-            show_seconds(secret.age),
-            ", ".join(map(str, secret.uses)) or "-",
-        )
-        for secret in found
-    ]
-    print_table(("NAME", "KIND", "AGE", "SERVERS"), rows)
-    for secret in found:
-        if secret.trouble:
-            note(f"{secret.name}: {secret.trouble}")
-
-
-def _as_data(secret: Secret) -> dict[str, object]:
-    return {
-        "name": secret.name,
-        "kind": secret.kind,
-        "age": None if secret.age is None else round(secret.age),
-        "trouble": secret.trouble,
-        "servers": [
-            {"server": use.instance, "variable": use.variable, "as": use.credential.form}
-            for use in secret.uses
-        ],
-    }
