@@ -7,8 +7,10 @@ the directory's group, at most MOST_BYTES; the newest KEPT of an instance are ke
 instance, invocation, result ($SERVICE_RESULT), code ($EXIT_CODE), status ($EXIT_STATUS: a number,
 or the signal's name without SIG; empty when no process was started), oom_kill (kills by the kernel
 in the unit's cgroup), stderr (the last lines, oldest first; null: the journal did not answer in
-time, and the file is written again when it does). Everything in it but the lines comes from systemd
-or the kernel; the lines are the server's own words, not redacted.
+time, and the file is written again when it does); where the set-up failed for want of a credential,
+detail (which). Everything in it but the lines comes from systemd, the kernel or the unit's files; the
+lines are the server's own words, without the values of its credentials as far as they stand there
+as they are. Nothing else is redacted.
 """
 
 import _signal  # type: ignore[import-not-found]  # as in launch.py: json and re would take longest
@@ -21,6 +23,10 @@ from _json import encode_basestring
 
 ENDED = "/run/mcp-bridge/ended"
 CGROUPS = "/sys/fs/cgroup"
+DROP_INS = "/etc/systemd/system/autobot-mcp-bridge@{}.service.d"
+# A command with "+" has all rights but the unit's own view of /run, where it is not there any more
+# (252 and 257, measured); process 1 still holds it.
+CREDENTIALS = "/proc/1/root/run/credentials/autobot-mcp-bridge@{}.service"
 JOURNALCTL = "/usr/bin/journalctl"
 JOURNAL = "/run/systemd/journal/io.systemd.journal"
 KEPT = 3
@@ -34,6 +40,12 @@ LAST_WAIT = 2.0
 # which is the launcher's too. The socket starts the unit again and again then, until its
 # TriggerLimit is reached: nothing has been said, and looking for it would slow that down.
 SET_UP = frozenset(range(200, 246)) - {203}
+NO_CREDENTIAL = 243
+STORES = ("/etc/credstore/", "/etc/mcp-bridge/credstore.encrypted/")
+MOST_DETAIL = 1024  # characters
+REDACTED = "«redacted»".encode()
+SHORTEST = 7  # bytes of a value that is looked for, as in model/redact.py
+MOST_VALUES = 500  # lines of one credential that are looked for, each by itself
 ALARM = 4  # seconds, below TimeoutStopSec: whatever hangs, the unit's end does not
 
 
@@ -70,10 +82,55 @@ def flush_journal(deadline: float) -> None:
         journal.close()
 
 
+def lost_credentials(folder: str) -> str:
+    """Which of the unit's credentials has no file: the cause of status 243, from its drop-ins."""
+    lost, encrypted = [], []
+    for line in settings(folder):
+        directive, _, value = line.partition("=")
+        credential, _, path = value.replace("%%", "%").partition(":")
+        if not directive.startswith("LoadCredential") or not path.startswith("/"):
+            continue
+        variable, secret = credential.partition(".")[0], path.rpartition("/")[2]
+        if directive.endswith("Encrypted"):
+            encrypted.append(secret)
+        if not os.path.exists(path):
+            help_ = f"; run: mcp-bridge secret set {secret}" if path.startswith(STORES) else ""
+            lost.append(f"{variable}: there is no {path}{help_}")
+    if not lost and encrypted:
+        lost = [f"the files are there; this host cannot decrypt one of {', '.join(encrypted)}"]
+    return "; ".join(lost)[:MOST_DETAIL]
+
+
+def settings(folder: str) -> list[str]:
+    """The lines of the unit's drop-ins; none where they cannot be read."""
+    lines = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as text:
+                lines += text.read().splitlines()
+    except OSError:
+        pass  # they go just now
+    return lines
+
+
+def secret_values(folder: str) -> list[bytes]:
+    """The credentials' values and their lines, the longest first; none where there are none."""
+    values = set()
+    try:
+        for name in os.listdir(folder):
+            with open(f"{folder}/{name}", "rb") as file:
+                whole = file.read().strip()
+            values |= {whole, *(line.strip() for line in whole.split(b"\n", MOST_VALUES))}
+    except OSError:
+        pass  # the unit has no credentials
+    return sorted((value for value in values if len(value) >= SHORTEST), key=len, reverse=True)
+
+
 class Lines:
     """The invocation's last lines, from a journalctl that may take its time."""
 
-    def __init__(self, invocation: str) -> None:
+    def __init__(self, invocation: str, secrets: list[bytes]) -> None:
+        self._secrets = secrets
         self._out, end = os.pipe()
         words = [JOURNALCTL, "--quiet", "--no-pager", "--output=cat", "--all"]
         words += [f"--lines={MOST_LINES}", "_TRANSPORT=stdout"]
@@ -90,6 +147,8 @@ class Lines:
         while select.select([self._out], [], [], max(0.0, deadline - time.monotonic()))[0]:
             data = os.read(self._out, 1 << 16)
             if not data:
+                for secret in self._secrets:
+                    self._data = self._data.replace(secret, REDACTED)
                 lines = self._data.split(b"\n")[-MOST_LINES - 1 :]
                 return [line[:LINE_BYTES].decode("utf-8", "replace") for line in lines if line]
             # The last lines are at the end, however long the others are.
@@ -161,11 +220,13 @@ def main(instance: str) -> None:
         "oom_kill": kills,
     }
     if record["code"] == "exited" and record["status"] in SET_UP:
+        if record["status"] == NO_CREDENTIAL:
+            record["detail"] = lost_credentials(DROP_INS.format(instance))
         write(invocation, encode(record, []))
         forget_older(instance, invocation)
         return
     flush_journal(began + FIRST_WAIT / 2)
-    journal = Lines(invocation)
+    journal = Lines(invocation, secret_values(CREDENTIALS.format(instance)))
     lines = journal.read(began + FIRST_WAIT)
     write(invocation, encode(record, lines))
     forget_older(instance, invocation)

@@ -60,10 +60,10 @@ def environment() -> dict[bytes, bytes]:
     given = os.environb
     found = {name: given[name] for name in (b"PATH", b"HOME", b"LANG") if name in given}
     found |= {k.removeprefix(PREFIX): v for k, v in given.items() if k.startswith(PREFIX)}
-    directory = given.get(b"CREDENTIALS_DIRECTORY")
-    for name in os.listdir(directory) if directory else ():
-        with open(os.path.join(directory or b"", name), "rb") as file:
-            found[name] = file.read().removesuffix(b"\n")  # which an editor has put there
+    directory = given.get(b"CREDENTIALS_DIRECTORY", b"")
+    for name in os.listdir(directory) if directory else ():  # NAME, or NAME.file: its path
+        with open(path := os.path.join(directory, name), "rb") as file:  # an editor's newline goes
+            found[name.split(b".")[0]] = path if b"." in name else file.read().removesuffix(b"\n")
     return found
 
 

@@ -69,6 +69,10 @@ CASES = {
         state("install_failed", "0x50 1x30"),
         state("install_failed", "0x57 1x30"),
     ),
+    "McpBridgeSecretMissing": (
+        state("credential_missing", "0x50 1x30"),
+        state("credential_missing", "0x57 1x30"),
+    ),
     "McpBridgeInstallSlow": (state("installing", "0x20 1x70"), state("installing", "0x40 1x50")),
     "McpBridgeCallsRefused": (calls(queue_full=NEW), calls(queue_full=STEADY)),
     "McpBridgeCallsTimeOut": (

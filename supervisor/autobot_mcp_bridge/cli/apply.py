@@ -12,6 +12,8 @@ from autobot_mcp_bridge.units.live import weaker
 from autobot_mcp_bridge.units.plan import Plan
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
+FAILED = (State.INSTALL_FAILED, State.CREDENTIAL_MISSING)
+
 
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
@@ -66,12 +68,12 @@ def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:
         print("no unit would change")
     for server in done.accepted.servers:
         if server.state is not None:
-            print(f"{server.state.value.replace('_', ' ')}  {server.why}")
+            print(f"{server.state.value.replace('_', ' ')}  {server.spec.instance}: {server.why}")
         if server.spec.enabled and (sentence := weaker(server.spec)):
             note(f"{server.spec.instance}: {sentence}")
     ready = sum(s.state is None and s.spec.enabled for s in done.accepted.servers)
     waiting = sum(s.state is State.INSTALLING for s in done.accepted.servers)
-    failed = sum(s.state is State.INSTALL_FAILED for s in done.accepted.servers)
+    failed = sum(s.state in FAILED for s in done.accepted.servers)
     print(f"{ready} ready, {waiting} installing, {failed} failed")
 
 

@@ -20,6 +20,7 @@ from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
+from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units import network, resolvers
 from autobot_mcp_bridge.units.apply import Applier
@@ -87,12 +88,16 @@ def _show_host(facts: Facts) -> int:
 
 
 def _refusals(places: Places) -> tuple[Problem, ...]:
-    """What apply would refuse: it looks at the host, too, such as for a path that is not there."""
+    """What apply would refuse, or not start: it looks at the host, too, such as for a path."""
     try:
-        Applier(places, say=lambda _line: None).plan()
+        found = Applier(places, say=lambda _line: None).plan()
     except DataError as error:
         return tuple(map(refused.problem, str(error).splitlines()))
-    return ()
+    return tuple(
+        Problem("", server.spec.instance, "", server.why)
+        for server in found.accepted.servers
+        if server.state is State.CREDENTIAL_MISSING
+    )
 
 
 def _reach(loaded: Loaded) -> Iterator[str]:

@@ -33,6 +33,7 @@ COMMANDS = {
     "enable": ("enable", "let a server be served"),
     "disable": ("enable", "let a server not be served"),
     "token": ("token", "make, rotate, revoke and list the tokens of a server"),
+    "secret": ("secret", "set, rotate, remove and list the secrets of servers"),
     "start": ("operate", "start a server now"),
     "stop": ("operate", "stop a server until it is started again"),
     "reset": ("operate", "forget a server's crashes and close its breaker"),

@@ -86,6 +86,8 @@ def next_step(state: str, instance: str) -> str:
             return (
                 "mend the command or the network, then mcp-bridge apply, or reload without systemd"
             )
+        case State.CREDENTIAL_MISSING:
+            return "set the secret as said above"
         case State.INSTALLING:
             return "wait; the next call may be answered"
         case State.DISABLED:

@@ -27,15 +27,17 @@ class AcceptedServer:
     """A server and whether its unit can be started.
 
     Attributes:
-        state: None when it can; else INSTALLING or INSTALL_FAILED.
+        state: None when it can; else INSTALLING, INSTALL_FAILED or CREDENTIAL_MISSING.
         why: a sentence for the state.
         argv: what its unit executes: the definition's command, resolved.
+        rotated: when a secret of its was rotated last, as in Command.
     """
 
     spec: ServerSpec
     state: State | None = None
     why: str = ""
     argv: tuple[str, ...] = ()
+    rotated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,11 @@ def _written(server: AcceptedServer) -> dict[str, Any]:
     spec = server.spec.model_dump(mode="json", exclude_defaults=True)
     if "limits" in spec and "cpu" in spec["limits"]:
         spec["limits"]["cpu"] = f"{spec['limits']['cpu']}%"
-    return {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
+    written = {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
+    return {**written, "rotated": server.rotated} if server.rotated else written
 
 
 def _read(found: Any) -> AcceptedServer:
     state = State(found["state"]) if found["state"] is not None else None
     spec, argv = ServerSpec.model_validate(found["spec"]), tuple(map(str, found.get("argv", ())))
-    return AcceptedServer(spec, state, str(found["why"]), argv)
+    return AcceptedServer(spec, state, str(found["why"]), argv, int(found.get("rotated", 0)))

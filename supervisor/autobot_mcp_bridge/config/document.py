@@ -77,6 +77,20 @@ one on loopback (other than `127.0.0.53` and `127.0.0.54`), where all services o
 at an address of a metadata service or link-local. `mcp-bridge check` says which are let through and which are not.
 An entry of a list is an IP address or a network without bits behind its prefix, and is not wider than loopback or link-local.
 """
+CREDENTIALS = """
+`credentials` names a secret for each variable, never its value:
+
+```json
+{"GITHUB_TOKEN": "github-acme",
+ "GOOGLE_APPLICATION_CREDENTIALS": {"name": "gcp", "as": "file"},
+ "DEPLOY_KEY": {"file": "/etc/acme/deploy-key"}}
+```
+
+A name is that of `mcp-bridge secret set NAME`, or of a file in `/etc/credstore`. `file` is a file of root's that
+neither it nor a directory on its way lets others write, nor itself others read. With `"as": "file"` the variable
+holds the path of a file with the secret, else the secret itself: at most 128 KiB without a NUL; one newline at
+its end is taken off. All secrets of a server have 1 MiB together.
+"""
 LIVE = """
 The profiles `npx` and `uvx` are weaker, for a package that cannot be installed ahead: its command begins
 with `npx` or `uvx`, which itself runs at each start, in the sandbox, from the server's own cache directory.
@@ -123,6 +137,7 @@ def markdown() -> str:
             _table(ServerSpec, server, schema["$defs"]),
             RELATIONS.format(hidden=f"Values of {hidden}"),
             SANDBOX,
+            CREDENTIALS,
             LIVE,
             ROOT,
             "\n## host.toml\n\n",
@@ -167,6 +182,8 @@ def _kind(part: dict[str, Any]) -> str:
             return _kind({"anyOf": inner} if len(inner) > 1 else inner[0])
         case {"type": "array", "items": items}:
             return f"list of {_kind(items)}"
+        case {"type": "object", "patternProperties": inner} if "anyOf" in str(inner):
+            return "object of text or objects"
         case {"type": "object"}:
             return "object of text"
         case {"type": "string"} if pattern.startswith("^/"):

@@ -11,7 +11,10 @@ class Command:
     Attributes:
         argv: the words; the first is an absolute path.
         env: what the command needs beyond the server's own `env` (a node's PATH, say).
+        rotated: when a secret of the server's was rotated last, in ns since 1970; 0: never. A
+            process that began before is to be replaced.
     """
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    rotated: int = 0

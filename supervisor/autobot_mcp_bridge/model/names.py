@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 PART = r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?"
+PART_IN_WORDS = "1 to 32 of a-z, 0-9 and -, not with - at an end"
 DEFAULT_TENANT = "default"
 # The socket path /run/mcp-bridge/<instance>.sock must fit the 107 bytes of sun_path (unix(7)).
 MAX_INSTANCE_LENGTH = 80

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, ServerId
+from autobot_mcp_bridge.model import credential
+from autobot_mcp_bridge.model.credential import CredentialEntry
+from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, PART_IN_WORDS, ServerId
 from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
 
 _PART, _SHA256 = f"^{PART}$", r"^[0-9a-f]{64}$"
@@ -31,13 +33,14 @@ MOST_TASKS = 1 << 22  # PID_MAX_LIMIT of the kernel
 MOST_OPEN_FILES = 1 << 20  # the default of fs.nr_open, above which setrlimit(2) fails
 # Each pattern in words, for people who made a mistake.
 PATTERNS = {
-    _PART: "1 to 32 of a-z, 0-9 and -, not with - at an end",
+    _PART: PART_IN_WORDS,
     _SHA256: "64 hexadecimal digits in lower case",
     _WORD: "text without a NUL or a newline",
     _ENV_NAME: "a name of letters, digits and _, not with a digit first",
     _USER: "the name of a user",
     _SCOPE: "one scope, without a space, a quote or a backslash",
     _PATH: "an absolute path without a newline",
+    credential.FILE: "an absolute path without a blank or a control character",
 }
 
 
@@ -141,8 +144,8 @@ class ServerSpec(Record):
     env: dict[EnvName, Word] = Field(
         default_factory=dict, description="environment variables; not for secrets"
     )
-    credentials: dict[EnvName, Part] = Field(
-        default_factory=dict, description="environment variable: name of the host's credential"
+    credentials: dict[EnvName, CredentialEntry] = Field(
+        default_factory=dict, description="environment variable: its secret, see below"
     )
     paths: Paths = Field(Paths(), description="files beyond its own directory")
     root: Root | None = Field(None, description="its root file system; absent: the host's")

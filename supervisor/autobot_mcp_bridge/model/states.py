@@ -14,5 +14,6 @@ class State(StrEnum):
     # why a sleeping server cannot be started
     INSTALLING = "installing"
     INSTALL_FAILED = "install_failed"
+    CREDENTIAL_MISSING = "credential_missing"
     DISABLED = "disabled"
     MASKED = "masked"  # its unit, by the operator

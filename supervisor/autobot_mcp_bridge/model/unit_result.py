@@ -45,6 +45,7 @@ class UnitResult:
         began: bool = False,
         asked: bool = False,
         last_words: tuple[str, ...] = (),
+        detail: str = "",
     ) -> Death:
         """Say what that means.
 
@@ -53,9 +54,11 @@ class UnitResult:
                 own; all but that of exec.
             asked: the end was asked for.
             last_words: the last lines of stderr, redacted.
+            detail: one sentence more about a set-up that failed; of no other end it says anything.
         """
         cause, status = self._cause(began)
-        return Death(cause, status, "", last_words, asked)
+        detail = detail if cause is DeathCause.SETUP else ""
+        return Death(cause, status, detail, last_words, asked)
 
     def _cause(self, began: bool) -> tuple[DeathCause, int | None]:
         # With success a child of it was ended, and it went on.

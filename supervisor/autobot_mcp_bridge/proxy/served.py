@@ -32,6 +32,7 @@ _COMMAND = "command"
 # What keeps a server from being started, as a state; anything else passes by itself.
 _REFUSED = {
     Cause.INSTALL_FAILED: State.INSTALL_FAILED,
+    Cause.CREDENTIAL_MISSING: State.CREDENTIAL_MISSING,
     Cause.MASKED: State.MASKED,
     Cause.STOPPED: State.STOPPED,
 }
@@ -159,7 +160,7 @@ class Served:
             self.instance.start()
 
     def follow(self) -> None:
-        """Put to use that the same definition means another command now: a package's upgrade.
+        """Put to use that the same definition means another start now: an upgrade, a new secret.
 
         Also one that was made while no proxy ran.
         """
@@ -229,6 +230,8 @@ def is_isolated(spec: ServerSpec) -> bool:
 
 def _digest(command: Command) -> str:
     words = [*command.argv, *(f"{name}={text}" for name, text in sorted(command.env.items()))]
+    if command.rotated:  # else as a proxy has written it that knew of no rotations
+        words.append(f"\0{command.rotated}")
     return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()
 
 

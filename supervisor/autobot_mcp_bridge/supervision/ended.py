@@ -1,7 +1,7 @@
 """The last words of an ended invocation: a record that its unit's ExecStopPost= leaves.
 
-`/run/mcp-bridge/ended/<invocation>.json`: instance, invocation, result, code, status, oom_kill and
-the last lines of stderr. The file is root's, but what stands in it a hostile server may have
+`/run/mcp-bridge/ended/<invocation>.json`: instance, invocation, result, code, status, oom_kill, the
+last lines of stderr, and for a set-up that failed perhaps a detail. The file is root's, but what stands in it a hostile server may have
 written: it is bounded, checked, and counts for nothing where it is wrong.
 """
 
@@ -23,6 +23,7 @@ from autobot_mcp_bridge.model.unit_result import CODES, EXITED, UnitResult
 FOLDER = Path("/run/mcp-bridge/ended")
 MOST_BYTES = 4096
 MOST_LINES = 50
+MOST_DETAIL = 1024  # characters
 # It is complete 28 to 49 ms after a SIGKILL (measured); a client waits for its error that long.
 WITHIN = 0.3
 # Polling: one record per end is a handful of looks at a tmpfs. inotify would need ctypes and a
@@ -37,19 +38,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """A record that was checked; `stderr` is as the server wrote it, not redacted."""
+    """A record that was checked.
+
+    Attributes:
+        stderr: as the server wrote it, but for the values of its credentials.
+        detail: one sentence more, of root's own.
+    """
 
     instance: str
     invocation: str
     how: UnitResult
     stderr: tuple[str, ...] = ()
+    detail: str = ""
 
     def death(
         self, redact: Callable[[str], str], *, began: bool = False, asked: bool = False
     ) -> Death:
         """Return it as a death; `redact` makes each line fit to be shown."""
         words = tuple(redact(line) for line in self.stderr)
-        return self.how.death(began=began, asked=asked, last_words=words)
+        return self.how.death(began=began, asked=asked, last_words=words, detail=self.detail)
 
 
 async def last_words(
@@ -118,7 +125,8 @@ def parse(raw: bytes, instance: str, invocation: str) -> LastWords:
         _status(code, entries.get("status")),
         _number("oom_kill", entries.get("oom_kill") or 0),
     )
-    return LastWords(instance, invocation, how, _lines(entries.get("stderr", [])))
+    stderr, detail = _lines(entries.get("stderr", [])), _detail(entries.get("detail", ""))
+    return LastWords(instance, invocation, how, stderr, detail)
 
 
 def _result(value: Any) -> str:
@@ -156,6 +164,15 @@ def _number(key: str, value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < _MOST:
         raise ValueError(f"{key}: a number is missing")
     return int(value)
+
+
+def _detail(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MOST_BYTES:
+        raise ValueError("detail: a line is missing")
+    # A path in it may hold what a terminal would act on.
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in value)[
+        :MOST_DETAIL
+    ]
 
 
 def _lines(value: Any) -> tuple[str, ...]:

@@ -22,15 +22,20 @@ class Applied:
         """What its unit executes, and nobody here; when it changes, so has the unit.
 
         Raises:
-            CallError: its unit is not there yet.
+            CallError: its unit is not there yet, or could not be started.
         """
         server = self._accepted.servers.get(spec.instance)
-        if server is not None and server.state is State.INSTALLING:
-            text = f"{spec.instance}: {server.why}"
-            raise CallError(Cause.INSTALLING, text, retry_after=RETRY_AFTER)
-        if server is not None and server.state is State.INSTALL_FAILED:
-            raise CallError(Cause.INSTALL_FAILED, f"{spec.instance}: {server.why}")
-        return Command(server.argv if server is not None and server.argv else spec.command)
+        if server is None:
+            return Command(spec.command)
+        text = f"{spec.instance}: {server.why}"
+        match server.state:
+            case State.INSTALLING:
+                raise CallError(Cause.INSTALLING, text, retry_after=RETRY_AFTER)
+            case State.INSTALL_FAILED:
+                raise CallError(Cause.INSTALL_FAILED, text)
+            case State.CREDENTIAL_MISSING:
+                raise CallError(Cause.CREDENTIAL_MISSING, text)
+        return Command(server.argv or spec.command, rotated=server.rotated)
 
     async def ensure(self, specs: Iterable[ServerSpec]) -> None:
         """Apply has them installed."""

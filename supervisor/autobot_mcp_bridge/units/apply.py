@@ -22,7 +22,16 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, probe, resolvers, rights, static, unfinished
+from autobot_mcp_bridge.units import (
+    credentials,
+    limits,
+    probe,
+    resolvers,
+    rights,
+    rotations,
+    static,
+    unfinished,
+)
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -108,7 +117,15 @@ class Applier:
             yield from rights.refusals(spec)
             yield from roots.refusals(spec)
 
-        found = plan(loaded, resolved, facts, self.existing(), refusals)
+        found = plan(
+            loaded,
+            resolved,
+            facts,
+            self.existing(),
+            refusals,
+            lambda spec: credentials.missing(spec, facts),
+            rotations.read(self.places.state_dir),
+        )
         return replace(found, ports=ports)
 
     @property

@@ -83,8 +83,7 @@ def refusals(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refus
     if spec.cwd is not None and (place := hidden(spec.cwd, shared)) in HOMES:
         yield ("cwd",), f"the sandbox hides {place}; name the directory in paths"
     yield from _paths(spec, facts)
-    for name in spec.credentials.keys() & spec.env.keys():
-        yield ("credentials", name), "stands in env, too"
+    yield from _credentials(spec)
 
 
 def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
@@ -141,6 +140,17 @@ def _paths(spec: ServerSpec, facts: Facts) -> Iterator[Refusal]:
             escape.value(spec.cwd)
         except ValueError as error:
             yield ("cwd",), str(error)
+
+
+def _credentials(spec: ServerSpec) -> Iterator[Refusal]:
+    for name, credential in spec.credentials.items():
+        if name in spec.env:
+            yield ("credentials", name), "stands in env, too"
+        if credential.file is not None:
+            try:
+                escape.value(credential.file)
+            except ValueError as error:
+                yield ("credentials", name, "file"), str(error)
 
 
 def hidden(program: str, shared: tuple[str, ...]) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from autobot_mcp_bridge.config.accepted import Accepted, AcceptedServer
 from autobot_mcp_bridge.config.errors import DataError
@@ -13,6 +14,7 @@ from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units import render
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.rotations import newest
 from autobot_mcp_bridge.units.specs import PackageSpec
 
 Resolve = Callable[[ServerSpec], Command | PackageSpec]
@@ -51,6 +53,8 @@ def plan(
     facts: Facts,
     there: Mapping[str, str],
     refusals: Refusals = lambda _spec: (),
+    missing_secrets: Refusals = lambda _spec: (),
+    rotations: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """Compare.
 
@@ -60,6 +64,9 @@ def plan(
         facts: of this host.
         there: instance to the text of its drop-in on the disk.
         refusals: what this host cannot give a server, each with its place.
+        missing_secrets: each credential of a server's that cannot be loaded, which is its own
+            trouble: its units are made, and it waits for the secret.
+        rotations: name of a secret to the time when servers were to be started anew with it.
 
     Raises:
         DataError: some server asks for what no unit can carry; all of them, each with its place.
@@ -85,7 +92,10 @@ def plan(
         except UsageError as error:
             refused.append(str(error))
         else:
-            servers.append(AcceptedServer(spec, argv=tuple(command.argv)))
+            lack = "; ".join(missing_secrets(spec))
+            state = State.CREDENTIAL_MISSING if lack else None
+            rotated = newest(spec, rotations)
+            servers.append(AcceptedServer(spec, state, lack, tuple(command.argv), rotated))
     if refused:
         raise DataError("\n".join(refused))
     # What cannot be started only now keeps the units that it has: its package is being replaced.

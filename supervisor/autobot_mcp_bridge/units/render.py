@@ -10,10 +10,12 @@ import jinja2
 
 from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
+from autobot_mcp_bridge.model.credential import Credential
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import confinement, escape, image, live, network
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
+from autobot_mcp_bridge.units.credentials import origin
 from autobot_mcp_bridge.units.profiles import profile_of
 from autobot_mcp_bridge.units.specs import Kind
 
@@ -65,7 +67,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         # The store's own path is executable already, and could not be both (see the unit).
         "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind if rooted is None),
         "protect_home": "tmpfs" if confinement.below_homes(shared) else "yes",
-        "credentials": [_secret(*pair, facts) for pair in sorted(spec.credentials.items())],
+        "credentials": [_credential(*pair, facts) for pair in sorted(spec.credentials.items())],
     }
 
 
@@ -82,10 +84,9 @@ def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[s
     return sorted(confinement.environment(spec, command, facts).items())
 
 
-def _secret(name: str, file: str, facts: Facts) -> tuple[str, str, str]:
-    if file in facts.are_encrypted:
-        return "LoadCredentialEncrypted", name, f"{facts.encrypted}/{file}"
-    return "LoadCredential", name, f"{facts.credentials}/{file}"
+def _credential(variable: str, credential: Credential, facts: Facts) -> tuple[str, str, str]:
+    found = origin(credential, facts)
+    return found.directive, credential.id(variable), found.path
 
 
 @cache

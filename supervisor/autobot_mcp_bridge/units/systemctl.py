@@ -76,6 +76,19 @@ def _refusals(verb: str, names: Iterable[str], options: Iterable[str]) -> dict[s
     return refused
 
 
+def active(services: Iterable[str]) -> list[str]:
+    """Those of the services that have a process or are just getting one.
+
+    Raises:
+        SystemctlError: as `systemctl`.
+    """
+    names = sorted(services)
+    if not names:
+        return []  # no name would mean all units
+    words = ("--state=active,activating", "--plain", "--no-legend", "--full", "--", *names)
+    return [line.split()[0] for line in run_tool("systemctl", "list-units", *words).splitlines()]
+
+
 def daemon_reload() -> None:
     """Have systemd read the unit files.
 

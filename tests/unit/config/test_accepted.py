@@ -28,11 +28,18 @@ SPECS = st.builds(
     limits=st.fixed_dictionaries({"cpu": st.integers(1, 800).map(lambda n: f"{n}%")}),
     timeouts=st.fixed_dictionaries({"idle": st.sampled_from(["0s", "150ms", "5m", 7.25])}),
     tools=st.fixed_dictionaries({"deny": st.lists(WORDS, max_size=2)}),
+    credentials=st.fixed_dictionaries(
+        {}, optional={"TOKEN": st.sampled_from(["word", {"file": "/etc/x", "as": "file"}])}
+    ),
     warm=st.booleans(),
     enabled=st.booleans(),
 )
 SERVERS = st.builds(
-    AcceptedServer, SPECS, st.sampled_from([None, State.INSTALLING, State.INSTALL_FAILED]), WORDS
+    AcceptedServer,
+    SPECS,
+    st.sampled_from([None, State.INSTALLING, State.INSTALL_FAILED, State.CREDENTIAL_MISSING]),
+    WORDS,
+    rotated=st.sampled_from([0, 1764528371123456789]),
 )
 
 

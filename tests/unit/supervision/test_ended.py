@@ -72,6 +72,22 @@ def test_a_status_of_a_set_up_step_is_the_server_s_own_once_it_has_begun():
     assert (after.cause, after.status) == (DeathCause.EXIT, 226)
 
 
+def test_a_detail_is_told_of_a_set_up_that_failed_and_of_nothing_else():
+    missing = {"result": "exit-code", "code": "exited", "status": 243, "detail": "TOKEN: gone"}
+    found = parsed(record(**missing))
+
+    assert found.death(str.upper).describe().endswith("step CREDENTIALS, status 243: TOKEN: gone")
+    assert found.death(str.upper, began=True).detail == ""
+
+
+def test_a_detail_is_one_short_line_or_refused():
+    assert parsed(record(detail="two\nlines")).detail == "two\N{REPLACEMENT CHARACTER}lines"
+    assert len(parsed(record(detail="x" * 2000)).detail) == 1024
+    for wrong in (3, None):
+        with pytest.raises(ValueError, match="detail"):
+            parsed(record(detail=wrong))
+
+
 def test_the_last_lines_are_redacted_by_the_caller():
     assert parsed(record()).death(str.upper).last_words == ("ONE", "TWO")
 

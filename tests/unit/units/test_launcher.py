@@ -168,6 +168,15 @@ def test_the_environment_is_made_from_nothing(launcher, tmp_path):
     }
 
 
+def test_of_a_credential_with_a_dot_the_variable_gets_the_path(launcher, tmp_path):
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    (folder / "KEY.file").write_bytes(b"\0\xff\n")
+    launcher.start(*SHOW, CREDENTIALS_DIRECTORY=str(folder))
+
+    assert shown(launcher)["environment"]["KEY"] == f"{folder}/KEY.file"
+
+
 def test_a_credential_that_no_variable_can_hold_is_a_failed_start_without_its_value(
     launcher, tmp_path
 ):

@@ -85,6 +85,21 @@ def test_a_program_that_is_not_there_is_its_servers_state_and_no_failure():
     assert "no such program" in states["bad"].why
 
 
+def test_a_missing_secret_is_its_servers_state_and_its_units_are_made():
+    def missing(found):
+        return [f"{name}: gone" for name in found.credentials]
+
+    specs = spec("lacks", credentials={"A": "one", "B": "two"}), spec("whole")
+    result = plan(
+        loaded(*specs), resolve, Facts(), {}, missing_secrets=missing, rotations={"two": 7}
+    )
+
+    assert result.added == ("lacks", "whole")
+    lacks, whole = result.accepted.servers
+    assert (lacks.state, lacks.why) == (State.CREDENTIAL_MISSING, "A: gone; B: gone")
+    assert (lacks.rotated, whole.state, whole.rotated) == (7, None, 0)
+
+
 def test_a_disabled_server_has_no_units_and_is_known_all_the_same():
     before = planned(spec("a")).texts
 

@@ -99,3 +99,43 @@ def test_a_record_is_json_whatever_a_line_holds(ended):
         "b": 3,
         "stderr": lines,
     }
+
+
+DROP_IN = """[Service]
+LoadCredential=THERE:{root}/there
+LoadCredential=GONE.file:{root}/go%%ne
+LoadCredentialEncrypted=SEALED:{root}/sealed
+"""
+
+
+def test_the_credential_that_has_no_file_is_named_from_the_drop_ins(ended, tmp_path, monkeypatch):
+    lay(tmp_path / "unit" / "50-mcp-bridge.conf", DROP_IN.format(root=tmp_path))
+    lay(tmp_path / "unit" / "90-own.conf", "[Service]\nLoadCredential=HOST\n")
+    lay(tmp_path / "there", "x")
+    lay(tmp_path / "sealed", "x")
+    lost = f"GONE: there is no {tmp_path}/go%ne"
+    folder = str(tmp_path / "unit")
+    assert ended.lost_credentials(folder) == lost
+
+    monkeypatch.setattr(ended, "STORES", (str(tmp_path),))
+    assert ended.lost_credentials(folder) == f"{lost}; run: mcp-bridge secret set go%ne"
+
+    lay(tmp_path / "go%ne", "x")
+    told = "the files are there; this host cannot decrypt one of sealed"
+    assert ended.lost_credentials(folder) == told
+    assert ended.lost_credentials(str(tmp_path / "nowhere")) == ""
+
+
+def test_the_values_of_credentials_and_their_lines_are_looked_for_the_longest_first(
+    ended, tmp_path
+):
+    lay(tmp_path / "c" / "A", "a secret\n")
+    lay(tmp_path / "c" / "B.file", "first line\nsecond, longer\nshort\n")
+
+    assert ended.secret_values(str(tmp_path / "c")) == [
+        b"first line\nsecond, longer\nshort",
+        b"second, longer",
+        b"first line",
+        b"a secret",
+    ]
+    assert ended.secret_values(str(tmp_path / "nowhere")) == []

@@ -115,6 +115,13 @@ def test_weights_and_the_soft_limit_are_set_only_where_they_are_asked_for():
     assert set(plain) <= set(asked)
 
 
+def test_a_credential_from_a_file_or_as_a_file_is_told_by_its_source_and_its_id():
+    entries = {"A": {"file": "/etc/ac%me/a"}, "B": {"name": "gcp", "as": "file"}}
+    found = lines(spec(credentials=entries))
+
+    assert values(found, "LoadCredential") == ["A:/etc/ac%%me/a", "B.file:/etc/credstore/gcp"]
+
+
 def test_a_credential_that_is_encrypted_is_loaded_as_such():
     definition = spec(credentials={"TOKEN": "github", "OTHER": "plain"})
     facts = Facts(are_encrypted=frozenset({"github"}))
