@@ -14,6 +14,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.live import weaker
+from autobot_mcp_bridge.units.names import reached
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
 
@@ -31,7 +32,11 @@ def run(args: argparse.Namespace) -> int:
     has_units = places.accepted.exists() and has_systemd()
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
-    notes = [*(() if has_units else _unkept(loaded)), *_weaker(loaded)]
+    notes = [
+        *(() if has_units else _unkept(loaded)),
+        *_weaker(loaded),
+        *_reached(loaded, has_units),
+    ]
     if args.json:
         print_json(
             {
@@ -69,6 +74,12 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
 def _weaker(loaded: Loaded) -> Iterator[str]:
     for spec in loaded.enabled:
         if sentence := weaker(spec):
+            yield f"{spec.instance}: {sentence}"
+
+
+def _reached(loaded: Loaded, has_units: bool) -> Iterator[str]:
+    for spec in loaded.enabled if has_units else ():
+        if sentence := reached(spec):
             yield f"{spec.instance}: {sentence}"
 
 

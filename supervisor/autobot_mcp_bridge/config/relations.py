@@ -8,6 +8,7 @@ from pathlib import Path
 from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oauth_relations
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
+from autobot_mcp_bridge.model.destinations import parse_entry
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.scopes import is_template
 from autobot_mcp_bridge.model.server import Network, ServerSpec
@@ -70,6 +71,12 @@ def _network(network: Network) -> Iterator[Finding]:
     elif network.allow and not takes_list:
         clause = f"network.mode {network.mode} takes none; allowed is mode list or names"
         yield ("network", "allow"), list(network.allow), clause
+    elif network.mode == "names":
+        for index, text in enumerate(network.allow):
+            try:
+                parse_entry(text)
+            except ValueError as error:
+                yield ("network", "allow", index), text, str(error)
 
 
 def _command(spec: ServerSpec) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from autobot_mcp_bridge.config.places import PRODUCT
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import escape, live
+from autobot_mcp_bridge.units import escape, live, names
 
 PROFILES = ("strict", "python", "node", "npx", "uvx")
 # Programs whose compiler writes code at run time: V8 aborts under MemoryDenyWriteExecute=.
@@ -73,6 +73,7 @@ def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str
         "PYTHONUNBUFFERED": "1",
         "MCP_INSTANCE": spec.instance,
         **live.variables(spec, f"{facts.cache}/{directory(spec)}"),
+        **names.variables(spec),
         **command.env,
         **spec.env,
     }
@@ -99,8 +100,9 @@ def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
         yield ("profile",), f"{spec.profile} is not built yet; allowed is {', '.join(PROFILES)}"
     if (clause := live.misused(spec)) is not None:
         yield ("profile",), clause
-    if spec.network.mode != "none":
-        yield ("network", "mode"), f"{spec.network.mode} is not built yet; allowed is none"
+    if spec.network.mode not in {"none", "names"}:
+        clause = f"{spec.network.mode} is not built yet; allowed is none or names"
+        yield ("network", "mode"), clause
     if spec.sessions != "shared":
         yield ("sessions",), f"{spec.sessions} is not built yet; allowed is shared"
     for key in ("url", "max_exposure"):

@@ -12,7 +12,7 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, live
+from autobot_mcp_bridge.units import confinement, escape, live, names
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
 from autobot_mcp_bridge.units.specs import Kind
 
@@ -53,6 +53,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         "variables": {PREFIX + name: text for name, text in _variables(spec, command, facts)},
         "compiles": confinement.compiles(spec, command),
         "live": live.is_live(spec),
+        "names": names.has_names(spec),
         "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
         "executable": (facts.packages, command.argv[0]),
