@@ -12,6 +12,7 @@ from typing import Any
 
 from autobot_mcp_bridge.config.files import replace_file
 
+FILE = "counts.json"
 VERSION = 1
 MODE = 0o640
 MAX_BYTES = 16 << 20

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import socket
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from autobot_mcp_bridge.egress import request
@@ -55,6 +57,7 @@ class Gate:
     counts: dict[str, Counts]
     allowed: Allowed = field(default_factory=dict)
     changed: bool = False
+    _places: Counter[str] = field(default_factory=Counter)
     _together: int = 0
     _open: set[_Open] = field(default_factory=set)
     _lines: dict[str, _Lines] = field(default_factory=dict)
@@ -71,31 +74,48 @@ class Gate:
         """See one connection of a server to its end; it is closed then."""
         counts = self.counts.setdefault(instance, Counts())
         counts.open += 1
-        self._together += 1
         self.changed = True
         try:
             with closing(client), suppress(OSError, EOFError):
                 await self._serve(instance, client, counts)
         finally:
             counts.open -= 1
-            self._together -= 1
             self.changed = True
 
     async def _serve(self, instance: str, client: socket.socket, counts: Counts) -> None:
         tunnel = Tunnel(self.limits, self.resolver)
         wanted: Destination | None = None
         try:
-            if counts.open > self.limits.per_server:
-                raise RefusedError(Reason.TOO_MANY, f"{self.limits.per_server} of this server")
-            if self._together > self.limits.together:
-                raise RefusedError(Reason.TOO_MANY, f"{self.limits.together} of all servers")
-            wanted, rest = await tunnel.read_head(client)
-            await self._carry(tunnel, instance, client, wanted, rest)
+            with self._place(instance):
+                wanted, rest = await tunnel.read_head(client)
+                await self._carry(tunnel, instance, client, wanted, rest)
         except RefusedError as error:
             self._refused(instance, wanted, error)
+            # A flood is closed without a word. What was carried has TLS in it, and no room for one.
+            is_flood = counts.open > 2 * self.limits.per_server
+            if is_flood or error.reason is Reason.NOT_LISTED_ANY_MORE:
+                return
             answer = request.refusal if error.reason.status else request.alert
-            if error.reason is not Reason.NOT_LISTED_ANY_MORE:  # else TLS is in between
-                await tunnel.say(client, answer(error.reason))
+            await tunnel.refuse(client, answer(error.reason))
+
+    @contextmanager
+    def _place(self, instance: str) -> Iterator[None]:
+        """One of the places for connections, for as long as it is not refused.
+
+        Raises:
+            RefusedError: all are taken.
+        """
+        if self._places[instance] >= self.limits.per_server:
+            raise RefusedError(Reason.TOO_MANY, f"{self.limits.per_server} of this server")
+        if self._together >= self.limits.together:
+            raise RefusedError(Reason.TOO_MANY, f"{self.limits.together} of all servers")
+        self._places[instance] += 1
+        self._together += 1
+        try:
+            yield
+        finally:
+            self._places[instance] -= 1
+            self._together -= 1
 
     async def _carry(
         self,

@@ -16,6 +16,7 @@ class Limits:
         connect: seconds for all addresses of a name together.
         attempt: seconds for one of several addresses.
         say: seconds for a client to take an answer, or a host to take the ClientHello.
+        linger, linger_bytes: seconds and bytes for what still comes after a refusal.
         idle: seconds in which nothing moves in either direction.
         chunk: bytes that wait in each direction, beside the kernel's own buffers.
     """
@@ -31,5 +32,7 @@ class Limits:
     connect: float = 15.0
     attempt: float = 5.0
     say: float = 10.0
+    linger: float = 1.0
+    linger_bytes: int = 64 << 10
     idle: float = 300.0
     chunk: int = 32 << 10

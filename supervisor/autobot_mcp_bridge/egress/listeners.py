@@ -20,6 +20,8 @@ HAND, RELEASE = "hand", "release"
 MOST = 256  # bytes of a message: a word and an instance's name
 # Accepting goes on after so many seconds when there is no descriptor or memory left (accept(2)).
 PAUSE = 0.5
+# Connections of one server that are accepted before others get their turn.
+AT_ONCE = 16
 _CREDENTIALS = struct.Struct("3i")  # struct ucred, unix(7): pid, uid, gid
 
 Serve = Callable[[str, socket.socket], Awaitable[None]]
@@ -33,7 +35,8 @@ class Listeners:
     def __init__(self, serve: Serve, tasks: asyncio.TaskGroup) -> None:
         self._serve = serve
         self._tasks = tasks
-        self._accepting: dict[str, asyncio.Task[None]] = {}
+        self._listeners: dict[str, socket.socket] = {}
+        self._connections: set[asyncio.Task[None]] = set()
 
     def take(self, hands: socket.socket) -> None:
         """Read one message: `hand INSTANCE` with a listening socket, or `release INSTANCE`."""
@@ -72,33 +75,29 @@ class Listeners:
                 own.close()
                 raise ValueError(f"the socket of {instance} does not listen")
             own.setblocking(False)
-            task = self._tasks.create_task(self._accept(instance, own), name=f"accept {instance}")
-            self._accepting[instance] = task
+            self._listeners[instance] = own
+            self._listen(instance, own)
 
-    def _drop(self, instance: str) -> None:
-        """Let go of the older namespace, in which no process is any more."""
-        if (task := self._accepting.pop(instance, None)) is not None:
-            task.cancel()
+    def _listen(self, instance: str, listener: socket.socket) -> None:
+        if self._listeners.get(instance) is listener:
+            asyncio.get_running_loop().add_reader(listener, self._accept, instance, listener)
 
-    def close(self) -> None:
-        for instance in [*self._accepting]:
-            self._drop(instance)
-
-    async def _accept(self, instance: str, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        # Not shutdown(2): systemd holds the same socket, and would take it for broken.
-        with listener:
-            async with asyncio.TaskGroup() as connections:
-                while True:
-                    try:
-                        client, _ = await loop.sock_accept(listener)
-                    except ConnectionError:
-                        continue  # it went before it was accepted
-                    except OSError as error:
-                        log.warning("%s: cannot accept: %s", instance, error.strerror)
-                        await asyncio.sleep(PAUSE)
-                        continue
-                    connections.create_task(self._served(instance, client))
+    def _accept(self, instance: str, listener: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                client, _ = listener.accept()
+            except (BlockingIOError, ConnectionError):
+                return
+            except OSError as error:
+                log.warning("%s: cannot accept: %s", instance, error.strerror)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listener)
+                loop.call_later(PAUSE, self._listen, instance, listener)
+                return
+            client.setblocking(False)
+            task = self._tasks.create_task(self._served(instance, client))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
 
     async def _served(self, instance: str, client: socket.socket) -> None:
         try:
@@ -108,6 +107,22 @@ class Listeners:
             log.exception("%s: a connection failed", instance, extra={"MCP_INSTANCE": instance})
         finally:
             client.close()
+
+    def _drop(self, instance: str) -> None:
+        """Let go of a listener. What came in on it goes on, until the server's process has ended.
+
+        Not shutdown(2): systemd holds the same socket, and would take it for broken.
+        """
+        if (listener := self._listeners.pop(instance, None)) is not None:
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
+
+    def close(self) -> None:
+        """Accept nothing any more, and end all connections."""
+        for instance in [*self._listeners]:
+            self._drop(instance)
+        for task in self._connections:
+            task.cancel()
 
 
 def hands_socket(path: Path) -> socket.socket:

@@ -19,7 +19,7 @@ from autobot_mcp_bridge.egress.resolver import Resolver
 
 # Seconds between two looks at egress.json; the counts are written as often, if they have changed.
 POLL = 0.5
-HANDS, COUNTS = "hands.sock", "counts.json"
+HANDS = "hands.sock"
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ async def run(files: Files, limits: Limits | None = None) -> None:
     limits = limits or Limits()
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     resolver = Resolver(limits)
-    known = await asyncio.to_thread(counts.load, files.directory / COUNTS)
+    known = await asyncio.to_thread(counts.load, files.directory / counts.FILE)
     for each in known.values():
         each.open = 0
     gate = Gate(limits, resolver, known)
@@ -97,7 +97,7 @@ class _Keeper:
             self._gate.changed = False
             data = counts.dumps(self._gate.counts)
             try:
-                await asyncio.to_thread(counts.write, self._files.directory / COUNTS, data)
+                await asyncio.to_thread(counts.write, self._files.directory / counts.FILE, data)
             except OSError as error:
                 log.warning("the counts cannot be written: %s", error.strerror)
 

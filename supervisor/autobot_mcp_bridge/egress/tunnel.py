@@ -115,6 +115,23 @@ class Tunnel:
         async with asyncio.timeout(self.limits.say):
             await asyncio.get_running_loop().sock_sendall(peer, data)
 
+    async def refuse(self, client: socket.socket, answer: bytes) -> None:
+        """Send the last that is said, and see that it arrives.
+
+        What has come and is not read would make the kernel reset the connection, and the answer
+        with it (RFC 9112 section 9.6): so it is read, within bounds, and thrown away.
+
+        Raises:
+            OSError: the connection broke.
+        """
+        await self.say(client, answer)
+        client.shutdown(socket.SHUT_WR)
+        loop, left = asyncio.get_running_loop(), self.limits.linger_bytes
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.linger):
+                while left > 0 and (more := await loop.sock_recv(client, left)):
+                    left -= len(more)
+
     async def carry(self, client: socket.socket, host: socket.socket) -> None:
         """Bytes both ways until both sides have ended, or nothing has moved for too long.
 

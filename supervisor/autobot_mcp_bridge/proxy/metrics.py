@@ -7,8 +7,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from autobot_mcp_bridge.egress import counts
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.served import Served, state_of
 from autobot_mcp_bridge.supervision.breaker import BreakerState
 
@@ -96,6 +98,9 @@ async def exposition(bridge: Bridge) -> bytes:
         families.add(served)
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
+    names = {served.spec.instance for served in bridge.routes.values()}
     registry = CollectorRegistry(auto_describe=False)
     registry.register(families)
+    egress = await asyncio.to_thread(counts.load, bridge.places.egress_dir / counts.FILE)
+    registry.register(EgressFamilies({name: egress[name] for name in names & egress.keys()}))
     return await asyncio.to_thread(generate_latest, registry)

@@ -8,22 +8,9 @@ from hypothesis import strategies as st
 
 from autobot_mcp_bridge.egress.hello import MOST, server_name
 from autobot_mcp_bridge.egress.refusals import RefusedError
+from support.egress import client_hello
 
-
-def hello_of(name, **versions):
-    """What OpenSSL sends first to a server of this name."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    for key, version in versions.items():
-        setattr(context, key, version)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    out = ssl.MemoryBIO()
-    with pytest.raises(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=name).do_handshake()
-    return out.read()
-
-
-HELLO = hello_of("api.example.com")
+HELLO = client_hello("api.example.com")
 
 
 def vector(size, data):
@@ -58,7 +45,7 @@ def reason_of(data):
     "versions", [{}, {"maximum_version": ssl.TLSVersion.TLSv1_2}], ids=["newest", "1.2"]
 )
 def test_the_name_is_found_in_what_openssl_sends(versions):
-    assert server_name(hello_of("API.example.com", **versions)) == "api.example.com"
+    assert server_name(client_hello("API.example.com", **versions)) == "api.example.com"
 
 
 @given(st.integers(1, len(HELLO) - 1))
