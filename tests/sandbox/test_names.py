@@ -262,6 +262,22 @@ async def test_what_is_let_through_and_what_was_refused_is_told(product):
     await eventually(are_told)
 
 
+def test_the_egress_proxys_user_reads_its_own_list_and_nothing_else_of_the_product(product):
+    def read(path):
+        words = (
+            "setpriv",
+            "--reuid=mcp-bridge-egress",
+            "--regid=mcp-bridge-egress",
+            "--init-groups",
+        )
+        return product.container.run(*words, "cat", path).status == 0
+
+    assert read("/var/lib/mcp-bridge/egress.json")
+    assert not read("/var/lib/mcp-bridge/accepted.json")
+    groups = product.container.check("id", "-Gn", "mcp-bridge-egress")
+    assert groups.split() == ["mcp-bridge-egress"]
+
+
 def test_the_exposure_is_that_of_a_server_without_network(product, record_property):
     spec = ServerSpec.model_validate(reaching("exposed"))
     unit = "/run/exposure/autobot-mcp-bridge@exposed.service"

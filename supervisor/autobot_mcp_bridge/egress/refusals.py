@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """`(word, HTTP status before the tunnel is open, sentence for the client)`."""
+    """`(word, HTTP status or 0, sentence for the client)`."""
 
     BAD_REQUEST = ("bad_request", 400, "this is no CONNECT request of HTTP/1.1")
     NOT_CONNECT = (
@@ -25,8 +25,9 @@ class Reason(Enum):
     NOT_PUBLIC = ("not_public", 403, "the host's name leads to an address that is not public")
     CONNECT_FAILED = ("connect_failed", 502, "the host cannot be reached")
     CONNECT_TIMEOUT = ("connect_timeout", 504, "the host did not answer in time")
-    # The tunnel is open, and nothing of it has reached the host.
-    NOT_TLS = ("not_tls", 0, "what came is not the beginning of TLS")
+    # The tunnel is open, and nothing of it has reached the host. What is not TLS is plain HTTP, as a
+    # rule (node asks for http:// by CONNECT, too), and is answered as such; TLS by an alert.
+    NOT_TLS = ("not_tls", 403, "this is not TLS: plain http:// is not let through, use https://")
     HELLO_TOO_LARGE = ("hello_too_large", 0, "the ClientHello is too large")
     HELLO_TIMEOUT = ("hello_timeout", 0, "the ClientHello did not come in time")
     NO_SERVER_NAME = ("no_server_name", 0, "the ClientHello names no server")
