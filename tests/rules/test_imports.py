@@ -16,6 +16,7 @@ ORDER = (
     "runtimes",
     "supervision",
     "units",
+    "egress",
     "config",
     "model",
 )

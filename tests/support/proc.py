@@ -37,6 +37,15 @@ def descriptors(pid: int) -> int:
     return len(list((_PROC / str(pid) / "fd").iterdir()))
 
 
+def sockets(pid: int) -> int:
+    """How many of its descriptors are sockets."""
+    found = 0
+    for entry in (_PROC / str(pid) / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found += str(entry.readlink()).startswith("socket:")
+    return found
+
+
 def rss(pid: int) -> int:
     """Resident bytes."""
     pages = (_PROC / str(pid) / "statm").read_text(encoding="utf-8").split()[1]

@@ -152,9 +152,9 @@ class Product:
         self.cli("reload")  # the proxy would see it within a second
         return token
 
-    def dial(self) -> socket.socket:
+    def dial(self, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """A socket of the container's network: its loopback is not ours."""
-        return _socket_in(Path(f"/proc/{self._leader}/ns/net"))
+        return socket_in(Path(f"/proc/{self._leader}/ns/net"), kind)
 
     @property
     def _leader(self) -> int:
@@ -222,6 +222,10 @@ class Product:
                 found[name] = float(value)
         return found
 
+    def entries(self, *matches: str) -> list[dict[str, Any]]:
+        """The entries of the journal that match."""
+        return entries(self.container, *matches)
+
     def logs(self, *matches: str) -> list[str]:
         """The messages of the journal that match: `-t mcp-bridge-proxy`, `MCP_INSTANCE=files`."""
         return [str(entry.get("MESSAGE", "")) for entry in entries(self.container, *matches)]
@@ -249,7 +253,8 @@ def url_of(name: str) -> str:
     return f"{URL}{parse_instance(name).path}"
 
 
-def _socket_in(namespace: Path) -> socket.socket:
+def socket_in(namespace: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
+    """A socket of a network namespace."""
     made: list[socket.socket] = []
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -257,7 +262,7 @@ def _socket_in(namespace: Path) -> socket.socket:
         descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if libc.setns(descriptor, _CLONE_NEWNET) == 0:
-                made.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+                made.append(socket.socket(socket.AF_INET, kind))
                 made[0].setblocking(False)
         finally:
             os.close(descriptor)

@@ -106,6 +106,17 @@ def test_a_live_profile_has_the_network_and_its_cache_and_no_more(installed, oth
     assert found == {**confined, **dict.fromkeys(more, "done")}
 
 
+def test_with_names_there_are_internet_sockets_and_no_more(installed, other, confined):
+    network = {"mode": "names", "allow": ["api.example.com"]}
+    with instance(installed, spec_of("named", *TRY, network=network)) as one:
+        found = json.loads(output(one))
+        # Its socket in there has gone with it.
+        unit = properties(installed, "mcp-bridge-egress@named.socket", "ActiveState")
+        assert unit == {"ActiveState": "inactive"}
+
+    assert found == {**confined, "make an AF_INET socket": "done"}
+
+
 def test_node_runs_in_the_sandbox(installed):
     program = "console.log(eval('6 * 7'))"
     with instance(installed, spec_of("js", "/usr/bin/node", "-e", program)) as one:

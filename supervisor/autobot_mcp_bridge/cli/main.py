@@ -14,6 +14,7 @@ from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 # Command: its module in this package, and its line in --help.
 COMMANDS = {
     "serve": ("serve", "run the proxy and its servers in the foreground"),
+    "egress": ("egress", "run the egress proxy of servers with network mode names"),
     "apply": ("apply", "put servers.json to use with systemd"),
     "install": ("install", "put the program and its units in place on this host"),
     "uninstall": ("install", "take everything off this host"),

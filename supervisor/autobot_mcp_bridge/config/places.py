@@ -55,6 +55,16 @@ class Places:
         return self.state_dir / "refused.txt"
 
     @property
+    def egress(self) -> Path:
+        """What each server with network mode names may reach; apply writes it."""
+        return self.state_dir / "egress.json"
+
+    @property
+    def egress_dir(self) -> Path:
+        """The egress proxy's own, which the proxy can read."""
+        return self.runtime_dir / "egress"
+
+    @property
     def tokens_d(self) -> Path:
         """One file of token digests per server; the directory is 0700."""
         return self.state_dir / "tokens.d"

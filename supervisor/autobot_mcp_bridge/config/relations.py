@@ -9,6 +9,7 @@ from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oaut
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model import addresses
+from autobot_mcp_bridge.model.destinations import parse_entry
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.scopes import is_template
 from autobot_mcp_bridge.model.server import Limits, Network, ServerSpec
@@ -83,10 +84,11 @@ def _network(network: Network) -> Iterator[Finding]:
     elif network.allow and not takes_list:
         clause = f"network.mode {network.mode} takes none; allowed is mode list or names"
         yield ("network", "allow"), list(network.allow), clause
-    if network.mode == "list":
+    if takes_list:
+        parse = addresses.listed if network.mode == "list" else parse_entry
         for index, text in enumerate(network.allow):
             try:
-                addresses.listed(text)
+                parse(text)
             except ValueError as error:
                 yield ("network", "allow", index), text, str(error)
 

@@ -91,7 +91,7 @@ class Network(Record):
         "none", description="what the server may reach, see below"
     )
     allow: tuple[Word, ...] = Field(
-        (), description="with list: addresses and networks; with names: HOST or HOST:PORT"
+        (), description="with list: addresses and networks; with names: HOST or HOST:PORT (443)"
     )
 
 
@@ -204,4 +204,7 @@ class ServerSpec(Record):
         if not units:
             return self.model_dump(include={*keys, "limits"})
         keys |= {"paths", "root", "groups", "network", "profile"}
-        return {**self.model_dump(include=keys), "open_files": self.limits.open_files}
+        view = {**self.model_dump(include=keys), "open_files": self.limits.open_files}
+        if self.network.mode == "names":
+            view["network"] = self.network.mode  # the egress proxy takes other entries at once
+        return view

@@ -14,8 +14,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from autobot_mcp_bridge.config import disk
+from autobot_mcp_bridge.egress import counts
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.bridge import Bridge
+from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
 from autobot_mcp_bridge.proxy.served import Served, state_of
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
@@ -130,8 +132,15 @@ async def exposition(bridge: Bridge) -> bytes:
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
     registry = CollectorRegistry(auto_describe=False)
+    instances = [one.spec.instance for one in everyone]
     measured = await asyncio.to_thread(disk.read, bridge.places.disk)
-    on_disk = DiskFamilies(measured, [one.spec.instance for one in everyone])
-    for collector in (families, units, HostFamilies(bridge.host_facts), on_disk):
+    egress = await asyncio.to_thread(counts.load, bridge.places.egress_dir / counts.FILE)
+    for collector in (
+        families,
+        units,
+        HostFamilies(bridge.host_facts),
+        DiskFamilies(measured, instances),
+        EgressFamilies({name: egress[name] for name in instances if name in egress}),
+    ):
         registry.register(collector)
     return await asyncio.to_thread(generate_latest, registry)

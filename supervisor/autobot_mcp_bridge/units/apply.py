@@ -18,6 +18,7 @@ from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places, resolve_places
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
+from autobot_mcp_bridge.egress import allowed
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
@@ -25,6 +26,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import (
     credentials,
     limits,
+    names,
     probe,
     resolvers,
     rights,
@@ -239,6 +241,10 @@ class Applier:
         if added:
             self.say(f"starting {_count(len(added), 'socket')}")
             self._each("start", added)
+        # Before the proxy hears of a server, and before it is started.
+        allowed.write(
+            self.places.egress, names.allowed(server.spec for server in wanted.accepted.servers)
+        )
         if self._before() != wanted.accepted:
             accepted.write(self.places.accepted, wanted.accepted)
             self._fetches()[1].leave(_packages(wanted.accepted))

@@ -9,7 +9,7 @@ from autobot_mcp_bridge.config.places import PRODUCT
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import escape, image, live, network
+from autobot_mcp_bridge.units import escape, image, live, names, network
 from autobot_mcp_bridge.units.resolvers import Resolvers
 
 HOMES = ("/home", "/root", "/run/user")
@@ -65,6 +65,7 @@ def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str
         "PYTHONUNBUFFERED": "1",
         "MCP_INSTANCE": spec.instance,
         **live.variables(spec, f"{facts.cache}/{directory(spec)}"),
+        **names.variables(spec),
         **command.env,
         **spec.env,
     }

@@ -91,6 +91,8 @@ class Installer:
             systemctl("restart", sockets.intersection(new))
             systemctl("try-restart", sockets.difference(new))
             systemctl("try-restart", () if sockets else [static.PROXY])
+        if renewed or static.EGRESS in units:
+            systemctl("try-restart", [static.EGRESS])  # connections that it carries end
         # Its ports become drop-ins of the sockets, which are to be opened nowhere else before.
         applied = first and places.host_toml.exists()
         if applied:

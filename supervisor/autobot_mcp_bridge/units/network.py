@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.model import addresses
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import live
+from autobot_mcp_bridge.units import live, names
 from autobot_mcp_bridge.units.profiles import Profile
 from autobot_mcp_bridge.units.resolvers import Resolvers
 
-BUILT = ("none", "loopback", "list", "internet")
 # Both versions, whichever the list has: a program that cannot make a socket of one often gives up.
 _FAMILIES = ("AF_INET", "AF_INET6")
 
@@ -45,7 +44,7 @@ def reach(spec: ServerSpec, profile: Profile, resolvers: Resolvers) -> Reach | N
     """What the server's unit lets through; None: no socket at all, as the template has it."""
     families = (*_FAMILIES, *(("AF_NETLINK",) if profile.interfaces else ()))
     match mode_of(spec):
-        case "loopback":
+        case "loopback" | "names":  # with names its loopback leads to the egress proxy
             return Reach(True, families, (("localhost",),))
         case "list":
             networks = tuple(str(addresses.listed(text)) for text in spec.network.allow)
@@ -64,10 +63,8 @@ def _lines(*allowed: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def refusals(spec: ServerSpec) -> Iterator[tuple[Loc, str]]:
     """What of the network that the definition asks for no unit gives: place and clause."""
     mode = mode_of(spec)
-    if mode not in BUILT:
-        yield ("network", "mode"), f"{mode} is not built yet; allowed is {', '.join(BUILT)}"
-    elif live.is_live(spec) and mode in ("none", "loopback"):
-        clause = f"{mode} keeps {spec.profile} from its registry; allowed is internet, list"
+    if live.is_live(spec) and mode in ("none", "loopback"):
+        clause = f"{mode} keeps {spec.profile} from its registry; allowed is internet, list, names"
         yield ("network", "mode"), clause
 
 
@@ -76,6 +73,8 @@ def sentence(spec: ServerSpec, resolvers: Resolvers) -> str | None:
     match mode_of(spec):
         case "loopback":
             return "network loopback: a loopback interface of its own, and nothing beyond it"
+        case "names":
+            return names.sentence(spec)
         case "list":
             return f"network list: {', '.join(spec.network.allow)}; {resolvers.sentence}"
         case "internet":

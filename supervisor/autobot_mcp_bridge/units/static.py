@@ -18,8 +18,13 @@ _UNIT_FILES = (
     "mcp-bridge-probe.service",
     "mcp-bridge-gc.service",
     "mcp-bridge-gc.timer",
+    "mcp-bridge-egress.service",
+    "mcp-bridge-egress@.service",
+    "mcp-bridge-egress@.socket",
 )
 PROXY = "mcp-bridge-proxy.service"
+# Runs while a server needs it.
+EGRESS = "mcp-bridge-egress.service"
 # The proxy's ports: unit to the table of host.toml, whose defaults the unit file has.
 PORTS = {"mcp-bridge-proxy.socket": "listen", "mcp-bridge-operator.socket": "operator"}
 SOCKETS = (*PORTS, "mcp-bridge-control.socket")

@@ -11,8 +11,8 @@ from pathlib import Path
 from autobot_mcp_bridge.units import place, static
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
 
-# A package's scripts are made of USER, LOADED and `owned`, too (debian/rules).
-USER = "mcp-bridge"
+# A package's scripts are made of USERS, LOADED and `owned`, too (debian/rules).
+USERS = ("mcp-bridge", "mcp-bridge-egress")
 # The last are made by systemd, one for each template; "-" is "\x2d" in their names.
 LOADED = ("autobot-mcp-bridge*", "mcp-bridge-*", "mcpbridge.*", "system-*mcp*bridge*.slice")
 # What systemd and apply have made for instances, by administrators' drop-ins, masks and wants.
@@ -28,6 +28,7 @@ _PATTERNS = (
     "mcp-bridge-fetch*",
     "mcp-bridge-probe.*",
     "mcp-bridge-gc.*",
+    "mcp-bridge-egress*",
     "mcpbridge.slice*",
 )
 _UNITS = "usr/lib/systemd/system"
@@ -93,9 +94,9 @@ class Uninstaller:
             if gone:
                 daemon_reload()
                 _reset_failed()
-            if not self.keep_data and _has_user():
-                run_tool("userdel", USER)
-                gone.append(f"the user {USER}")
+            for user in () if self.keep_data else filter(_is_user, USERS):
+                run_tool("userdel", user)
+                gone.append(f"the user {user}")
         # At last: it is what runs.
         if self._tree(self.root / place.HOME):
             gone.append(place.HOME)
@@ -150,9 +151,9 @@ def _reset_failed() -> None:
             systemctl("reset-failed", [unit])
 
 
-def _has_user() -> bool:
+def _is_user(name: str) -> bool:
     try:
-        pwd.getpwnam(USER)
+        pwd.getpwnam(name)
     except KeyError:
         return False
     return True
