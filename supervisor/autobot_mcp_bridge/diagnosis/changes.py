@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.diagnosis.outcome import Outcome
+from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.finding import Finding
-from autobot_mcp_bridge.units import escape
+from autobot_mcp_bridge.model.server import Network
+from autobot_mcp_bridge.units import confinement, escape
 from autobot_mcp_bridge.units.confinement import HOMES, PREFIX
 
 NETWORK = ("PrivateNetwork=no", "RestrictAddressFamilies=AF_INET AF_INET6", "IPAddressDeny=")
@@ -21,7 +23,7 @@ _TOO_MUCH = ("/", "/var", "/srv", "/opt", *HOMES)
 _NOT_GIVEN = ("/proc", "/sys", "/dev", "/usr", "/etc", "/run", "/var/cache/mcp-bridge", "/boot")
 # Paths in what a server says last: quoted, or after a blank or a colon.
 _REFUSED = re.compile(
-    r"denied|read-only|no such file|not permitted|e(?:acces|rofs|noent)|cannot", re.I
+    r"denied|read-only|no such file|not permitted|e(?:acces|rofs|noent)|cannot", re.IGNORECASE
 )
 _PATH = re.compile(r"""(?:(?<=['"\s:(=])|^)(/[^\s'":,;)]+)""")
 
@@ -42,6 +44,10 @@ class Change:
     lines: tuple[str, ...]
     key: Mapping[str, object] = field(default_factory=dict)
     hint: str = ""
+
+    @property
+    def code(self) -> str:
+        return self.finding or ""
 
     def fits(self, outcome: Outcome) -> bool:
         """Whether the last words speak for it."""
@@ -122,8 +128,18 @@ _ALWAYS = (
 
 def candidates(original: Original, outcome: Outcome) -> list[Change]:
     """All that may help, the likeliest first; those that nothing speaks for keep their order."""
-    found = [*_paths(original, outcome), *_home(original), *_limits(original), *_ALWAYS]
+    found = [*_paths(original, outcome), *_home(original), *_limits(original)]
+    found += (_as_can_be(change, original) for change in _ALWAYS)
     return sorted(found, key=lambda change: not change.fits(outcome))
+
+
+def _as_can_be(change: Change, original: Original) -> Change:
+    """The change without its key, where units cannot have the network mode that it names."""
+    if "network" not in change.key:
+        return change
+    spec = original.spec.model_copy(update={"network": Network(mode="internet")})
+    refused = confinement.refusals(spec, Command(original.argv), confinement.Facts())
+    return replace(change, key={}) if any(loc[0] == "network" for loc, _ in refused) else change
 
 
 def free(changes: list[Change]) -> tuple[str, ...]:

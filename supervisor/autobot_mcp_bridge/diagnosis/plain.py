@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
-from autobot_mcp_bridge.diagnosis import needs
+from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.bench import ChildBench
 from autobot_mcp_bridge.diagnosis.check import Check, Level, fail, ok
 from autobot_mcp_bridge.diagnosis.outcome import Outcome
@@ -109,9 +109,7 @@ def _reason(outcome: Outcome) -> tuple[Finding, str, str]:
     if outcome.cause is DeathCause.MEMORY:
         return Finding.MEMORY_LIMIT, "needs more memory than limits.memory", "raise limits.memory"
     if outcome.flushed:
-        why = "answers, but its answers stay in a buffer of its own until its stdin is closed"
-        return Finding.STDOUT_BUFFERED, why, "have it flush stdout after each line"
+        return Finding.STDOUT_BUFFERED, wrapped.BUFFERED, wrapped.FLUSH
     if outcome.noise:
-        why = f"writes {outcome.noise[:60]!r} to its stdout, which is for JSON-RPC alone"
-        return Finding.STDOUT_NOISE, why, "have it write that to stderr"
+        return Finding.STDOUT_NOISE, wrapped.noisy(outcome.noise), wrapped.STDERR
     return Finding.SERVER_FAULT, f"fails by its own fault: {outcome.said}", ""

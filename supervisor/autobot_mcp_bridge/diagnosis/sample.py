@@ -70,11 +70,14 @@ def sample(original: Original, lines: Iterable[str], manager: Manager) -> Iterat
 
 
 def remove(instance: str, manager: Manager) -> None:
-    """Take away everything of a diagnostic instance; blocks, bounded, idempotent."""
+    """Take away everything of a diagnostic instance; blocks, bounded, idempotent.
+
+    Raises:
+        SystemctlError: it does not stop; the next doctor tries again.
+    """
+    # The socket first: a service alone would be started again by whoever still waits there.
     units = (socket_of(instance), service_of(instance))
-    for unit in units:
-        with suppress(SystemctlError):
-            manager.stop(unit)
+    _stop(units, manager)
     for unit in units:
         with suppress(SystemctlError):
             manager.reset_failed(unit)
@@ -86,6 +89,19 @@ def remove(instance: str, manager: Manager) -> None:
         for path in records.iterdir():
             (FOLDER / f"{path.name.split('.')[1]}.json").unlink(missing_ok=True)
     shutil.rmtree(records, ignore_errors=True)
+
+
+def _stop(units: Iterable[str], manager: Manager) -> None:
+    """Stop them, again if need be: a signal to a whole group or cgroup ends systemctl as well."""
+    for last in (False, False, True):
+        try:
+            for unit in units:
+                manager.stop(unit)
+            if all(manager.facts(unit).active in {"inactive", "failed"} for unit in units):
+                return
+        except SystemctlError:
+            if last:
+                raise
 
 
 def sweep(manager: Manager) -> list[str]:
@@ -101,8 +117,8 @@ def sweep(manager: Manager) -> list[str]:
             instance = folder.name.partition("@")[2].removesuffix(".service.d")
             remove(instance, manager)
             found.append(instance)
-        except BlockingIOError:
-            continue  # its doctor is at work
+        except (BlockingIOError, SystemctlError):
+            continue  # its doctor is at work, or it does not stop
         finally:
             os.close(lock)
     return found

@@ -95,20 +95,17 @@ class Search:
         return Verdict(Finding.SLOW_START, change.why, (change,))
 
     async def _buffered(self) -> Verdict:
-        why = "answers, but its answers stay in a buffer of its own until its stdin is closed"
-        for change in wrapped.flushing(self._original, why):
+        why, advice = wrapped.BUFFERED, wrapped.FLUSH
+        for change in wrapped.flushing(self._original):
             if (await self._try(wrapped.named(change), change.lines)).works:
-                return Verdict(Finding.STDOUT_BUFFERED, why, (change,))
-        return Verdict(Finding.STDOUT_BUFFERED, why, advice="have it flush stdout after each line")
+                return Verdict(change.code, why, (change,), "" if change.key else advice)
+        return Verdict(Finding.STDOUT_BUFFERED, why, advice=advice)
 
     async def _noisy(self, noise: str) -> Verdict | None:
-        shown = noise[:60]
-        why = f"writes {shown!r} to its stdout, which is for JSON-RPC alone"
-        change = wrapped.filtered(self._original, why)
+        change = wrapped.filtered(self._original, noise)
         if not (await self._try("with what is no JSON left out", change.lines)).works:
             return None
-        advice = "until it writes that to stderr"
-        return Verdict(Finding.STDOUT_NOISE, why, (change,), advice)
+        return Verdict(change.code, change.why, (change,), wrapped.STDERR)
 
     async def _grown(self, limit: Callable[[Original, int], Change]) -> Verdict | None:
         """By the smallest power of two that does."""
@@ -116,7 +113,7 @@ class Search:
         while factor <= changes.WIDE:
             change = limit(self._original, factor)
             if (await self._try(f"with {change.lines[0]}", change.lines)).works:
-                return Verdict(change.finding or "", change.why, (change,))
+                return Verdict(change.code, change.why, (change,))
             factor *= 2
         return None
 
@@ -149,7 +146,7 @@ class Search:
             except OutOfTimeError:
                 exact.append(change)
         if len(exact) == 1:
-            return Verdict(exact[0].finding or "", exact[0].why, tuple(exact))
+            return Verdict(exact[0].code, exact[0].why, tuple(exact))
         why = f"needs {len(exact)} things at once: it {'; it '.join(c.why for c in exact)}"
         return Verdict(Finding.SANDBOX, why, tuple(exact))
 

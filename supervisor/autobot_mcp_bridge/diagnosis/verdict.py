@@ -21,7 +21,7 @@ class Verdict:
         code: the stable word; "" for a server that starts.
         why: a clause that begins with a verb, of which the server is the subject.
         changes: what makes it start, all of it together; tried, but for what `advice` says.
-        advice: what to do, where there is no such change; a clause.
+        advice: what to do, where there is no such change, or a makeshift only; a clause.
         outcome: of the first try, under the server's own profile; None: it was not tried.
     """
 
@@ -50,12 +50,17 @@ class Verdict:
     @property
     def mend(self) -> str:
         """What to do, in one clause."""
+        if self.advice:
+            # What the lines do is a stopgap then, and too long for one line.
+            return (
+                f"{self.advice}; until then the drop-in below does" if self.lines else self.advice
+            )
         clauses = []
         if key := self.key:
             clauses.append(f"set {_as_keys(key)}")
         if self.lines:
             clauses.append(f"allow it with {', '.join(self.lines)}")
-        return " and ".join((*clauses, *([self.advice] if self.advice else [])))
+        return " and ".join(clauses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,31 @@ from autobot_mcp_bridge.units.render import LITERAL
 # Leaves out lines without an object, and what stands before one.
 _FILTER = """"$0" "$@" | exec sed --unbuffered --quiet 's/^[^{]*{/{/p'"""
 _UNBUFFERED = "PYTHONUNBUFFERED"
+MOST_NOISE = 60  # characters of it that are shown
+BUFFERED = "answers, but its answers stay in a buffer of its own until its stdin is closed"
+FLUSH = "have it flush stdout after each line"
+STDERR = "have it write that to stderr"
 
 
-def filtered(original: Original, why: str) -> Change:
+def noisy(noise: str) -> str:
+    """The clause about a line of stdout that is no JSON-RPC, with its first bytes."""
+    shown = noise.partition("{")[0].rstrip()[:MOST_NOISE] or noise[:MOST_NOISE]
+    return f"writes {shown!r} to its stdout, which is for JSON-RPC alone"
+
+
+def filtered(original: Original, noise: str) -> Change:
     """Its stdout with JSON alone."""
-    return Change(Finding.STDOUT_NOISE, why, _start(("/bin/sh", "-c", _FILTER, *original.argv)))
+    lines = _start(("/bin/sh", "-c", _FILTER, *original.argv))
+    return Change(Finding.STDOUT_NOISE, noisy(noise), lines)
 
 
-def flushing(original: Original, why: str) -> Iterator[Change]:
+def flushing(original: Original) -> Iterator[Change]:
     """What has programs flush their stdout after each line, the likeliest first."""
     if not original.spec.env.get(_UNBUFFERED, "1"):
-        yield changes.variable(_UNBUFFERED, "1", Finding.STDOUT_BUFFERED, why)
+        yield changes.variable(_UNBUFFERED, "1", Finding.STDOUT_BUFFERED, BUFFERED)
     if (stdbuf := shutil.which("stdbuf", path="/usr/bin:/bin")) is not None:
         lines = _start((stdbuf, "-oL", *original.argv))
-        yield Change(Finding.STDOUT_BUFFERED, why, lines)
+        yield Change(Finding.STDOUT_BUFFERED, BUFFERED, lines)
 
 
 def named(change: Change) -> str:
