@@ -26,6 +26,7 @@ COMMANDS = {
     "status": ("status", "show everything about one server"),
     "logs": ("logs", "show what a server and the proxy have logged"),
     "doctor": ("doctor", "find out why a server does not start"),
+    "support": ("support", "write an archive for a report, without secrets"),
     "explain": ("explain", "say what an error's code means"),
     "top": ("top", "show what the running servers use"),
     "call": ("call", "call a tool of a server"),
