@@ -298,6 +298,15 @@ def is_over(host):
     }
 
 
+async def test_strict_starts_it_in_its_own_sandbox_only(host):
+    await apply(host, server("strict", "netlink"))
+
+    status, found = await examine(host, "strict", "--strict")
+
+    assert (status, found["code"], found["tries"]) == (1, "undecided", 1)
+    assert "Address family not supported" in found["summary"]
+
+
 async def test_the_deadline_bounds_the_search(host):
     await apply(host, server("slow", "slow", "60", start="30s"))
 

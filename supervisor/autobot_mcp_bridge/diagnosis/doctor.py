@@ -11,6 +11,7 @@ from autobot_mcp_bridge.config.accepted import AcceptedServer
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.diagnosis import sample
 from autobot_mcp_bridge.diagnosis.bench import UnitBench
+from autobot_mcp_bridge.diagnosis.check import Check
 from autobot_mcp_bridge.diagnosis.preflight import Preflight
 from autobot_mcp_bridge.diagnosis.search import Search
 from autobot_mcp_bridge.diagnosis.verdict import Report, of_check
@@ -32,11 +33,12 @@ async def examine(
     *,
     deadline: float,
     tell: Callable[[str], None],
+    relax: bool = True,
 ) -> Report:
     """Examine a server that is, or should be, an instance of the template unit; as root.
 
     `row` is what the proxy says of it; the tries together have `deadline` seconds; `tell` gets
-    lines of progress.
+    lines of progress; without `relax` it is started in its own sandbox only.
 
     Raises:
         DataError: accepted.json is not what apply writes.
@@ -47,13 +49,12 @@ async def examine(
         tell(f"removed {gone}, which a doctor that was killed has left")
     found = _find(await asyncio.to_thread(accepted.read, places.accepted), server.instance)
     before = Preflight(places, manager, row)
-    await asyncio.to_thread(before.run, server.instance, found)
-    if before.failure is not None or before.original is None:
-        assert before.failure is not None  # noqa: S101 - without a unit there is one
-        return Report(server.instance, of_check(before.failure), tuple(before.checks))
-    redact = Redactor(await asyncio.to_thread(before.original.secrets))
-    bench = UnitBench(before.original, manager, redact)
-    search = Search(bench, before.original, deadline, tell)
+    original = await asyncio.to_thread(before.run, server.instance, found)
+    if isinstance(original, Check):
+        return Report(server.instance, of_check(original), tuple(before.checks))
+    redact = Redactor(await asyncio.to_thread(original.secrets))
+    bench = UnitBench(original, manager, redact)
+    search = Search(bench, original, deadline, tell, relax=relax)
     with _cancelled_by_sigterm():
         verdict = await search.diagnose()
     held = before.held(server.instance)
@@ -71,8 +72,8 @@ def _find(found: accepted.Accepted, instance: str) -> AcceptedServer | None:
 def _cancelled_by_sigterm() -> Iterator[None]:
     """SIGTERM ends the tries as SIGINT does, so that their clean-up runs."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None  # noqa: S101 - within a coroutine
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    if task is not None:
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         yield
     finally:

@@ -11,8 +11,9 @@ from autobot_mcp_bridge.diagnosis.unit_text import plain
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
 
+Limit = Callable[[Original, int], Change]
 Try = Callable[[str, Sequence[str]], Awaitable[bool]]
-_GROWING = {
+_GROWING: dict[Finding, Limit] = {
     Finding.MEMORY_LIMIT: changes.memory,
     Finding.TASKS_LIMIT: changes.tasks,
     Finding.OPEN_FILES_LIMIT: changes.open_files,
@@ -41,8 +42,8 @@ class Narrower:
                 return await self._families(change, works)
             case Finding.NOT_EXECUTABLE:
                 return await self._places(change, works)
-            case Finding.MEMORY_LIMIT | Finding.TASKS_LIMIT | Finding.OPEN_FILES_LIMIT:
-                return await self._limit(change, works)
+            case Finding() if change.finding in _GROWING:
+                return await self._limit(change, _GROWING[change.finding], works)
             case _ if len(change.lines) > 1 and not change.key:
                 return await self._lines(change, works)
         return change
@@ -96,8 +97,7 @@ class Narrower:
         why = f"executes a file from {shown}, which NoExecPaths= denies"
         return replace(change, why=why, lines=lines(places))
 
-    async def _limit(self, change: Change, works: Try) -> Change:
-        make = _GROWING[change.finding]  # type: ignore[index]
+    async def _limit(self, change: Change, make: Limit, works: Try) -> Change:
         factor = 2
         while factor < changes.WIDE:
             smaller = make(self._original, factor)

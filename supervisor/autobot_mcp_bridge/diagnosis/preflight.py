@@ -16,7 +16,7 @@ from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units.instances import service_of, socket_of
 from autobot_mcp_bridge.units.job import InstallError
-from autobot_mcp_bridge.units.manager import Manager
+from autobot_mcp_bridge.units.manager import Manager, UnitFacts
 from autobot_mcp_bridge.units.specs import parse_command
 from autobot_mcp_bridge.units.static import FILES, PORTS, PROXY
 
@@ -29,7 +29,7 @@ _HELD = {
 
 @dataclass(slots=True)
 class Preflight:
-    """All checks of one server, in their order; `original` is None where there is no unit to try.
+    """All checks of one server, in their order.
 
     Attributes:
         row: what the proxy says of the server; None: it does not answer, or does not know it.
@@ -40,34 +40,31 @@ class Preflight:
     manager: Manager
     row: Mapping[str, Any] | None
     checks: list[Check] = field(default_factory=list)
-    original: Original | None = None
     runs: bool = False
 
-    def run(self, instance: str, server: AcceptedServer | None) -> None:
-        """Look at everything; blocks (disk, systemd).
+    def run(self, instance: str, server: AcceptedServer | None) -> Original | Check:
+        """Look at everything; the unit to try, or the check that tells why it cannot start. Blocks.
 
         Raises:
             SystemctlError: systemd does not answer.
         """
         self.checks += needs.guarded("units", self._host())
         if server is None:
-            self.checks.append(self._not_in_force(instance))
-            return
+            return self._only(self._not_in_force(instance))
         if (check := _state(server)) is not None:
-            self.checks.append(check)
-            return
-        self.original = Original.read(server.spec, server.argv, self.manager)
-        self.checks += self._unit(instance)
-        original = self.original
+            return self._only(check)
+        original = Original.read(server.spec, server.argv, self.manager)
+        self.checks += self._unit(instance, original.facts)
         self.checks += needs.guarded("command", needs.of_command(server.spec, server.argv))
         self.checks += needs.guarded("credential", needs.of_credentials(original))
         self.checks += needs.guarded("paths", needs.of_paths(original))
         self.checks += needs.guarded("state directory", needs.of_state(original))
+        failures = (check for check in self.checks if check.level is Level.FAIL)
+        return next(failures, original)
 
-    @property
-    def failure(self) -> Check | None:
-        """The first check that tells by itself why the server does not start."""
-        return next((check for check in self.checks if check.level is Level.FAIL), None)
+    def _only(self, check: Check) -> Check:
+        self.checks.append(check)
+        return check
 
     def held(self, instance: str) -> Check | None:
         """Why calls of a server that can start are refused."""
@@ -92,10 +89,8 @@ class Preflight:
         else:
             yield ok("polkit", f"{rule} lets the proxy start units")
 
-    def _unit(self, instance: str) -> Iterator[Check]:
+    def _unit(self, instance: str, facts: UnitFacts) -> Iterator[Check]:
         unit, socket = service_of(instance), self.manager.facts(socket_of(instance))
-        assert self.original is not None  # noqa: S101 - run has just read it
-        facts = self.original.facts
         for name, each in ((unit, facts), (socket_of(instance), socket)):
             if each.masked:
                 mend = f"run: systemctl unmask {name}"

@@ -53,7 +53,8 @@ class TriedProcess:
     def has_exited(self) -> bool:
         return self._gone.is_set()
 
-    async def stop(self, grace: float) -> Death:  # noqa: ARG002 - its instance is stopped as a unit
+    async def stop(self, grace: float) -> Death:
+        del grace  # its instance is stopped as a unit
         return await self.ended()
 
     def greeted(self, hello: dict[str, Any]) -> None: ...

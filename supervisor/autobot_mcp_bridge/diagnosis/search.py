@@ -35,10 +35,17 @@ class Search:
         original: its unit.
         deadline: seconds for all of it, but for the last clean-up.
         tell: gets a line of progress before each try.
+        relax: whether its sandbox may be relaxed, for the seconds of a try.
     """
 
     def __init__(
-        self, bench: Bench, original: Original, deadline: float, tell: Callable[[str], None]
+        self,
+        bench: Bench,
+        original: Original,
+        deadline: float,
+        tell: Callable[[str], None],
+        *,
+        relax: bool = True,
     ) -> None:
         self.tries = 0
         self.first: Outcome | None = None
@@ -47,6 +54,7 @@ class Search:
         self._loop = asyncio.get_running_loop()
         self._by = self._loop.time() + deadline
         self._tell = tell
+        self._may_relax = relax
         self._start = original.spec.timeouts.start
 
     @property
@@ -77,6 +85,9 @@ class Search:
             return await self._buffered()
         if first.noise and (found := await self._noisy(first.noise)):
             return found
+        if not self._may_relax:
+            advice = "run doctor without --strict, which relaxes its sandbox to find out"
+            return Verdict(Finding.UNDECIDED, f"does not start: {first.said}", advice=advice)
         return await self._relaxed(first)
 
     # ---- the server's own ways ----

@@ -38,8 +38,10 @@ class Verdict:
         for change in self.changes:
             for name, value in change.key.items():
                 before = found.get(name)
-                both = isinstance(before, dict) and isinstance(value, dict)
-                found[name] = {**before, **value} if both else value  # type: ignore[dict-item]
+                if isinstance(before, dict) and isinstance(value, dict):
+                    found[name] = {**before, **value}
+                else:
+                    found[name] = value
         return found
 
     @property

@@ -196,9 +196,9 @@ FINDINGS = (
     ),
     Code(
         Finding.UNDECIDED,
-        "doctor's time was over before it found the cause",
-        "a server that needs long for each try",
-        "a larger `--deadline`",
+        "doctor did not find the cause",
+        "its time was over, or `--strict` let it relax nothing",
+        "a larger `--deadline`, or no `--strict`",
         _LOGS,
     ),
 )
