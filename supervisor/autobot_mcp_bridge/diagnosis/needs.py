@@ -3,10 +3,11 @@
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from autobot_mcp_bridge.diagnosis.check import Check, fail, ok, warn
 from autobot_mcp_bridge.diagnosis.original import Original
@@ -52,9 +53,21 @@ def of_command(spec: ServerSpec, argv: Sequence[str]) -> Iterator[Check]:
     yield ok("command", f"{program} can be executed{_versions(runs)}")
 
 
+def unusable_program(spec: ServerSpec, why: str) -> Check:
+    """A command that could not be resolved, with the words of whoever tried."""
+    name = spec.command[0]
+    if Path(name).is_file() and not os.access(name, os.X_OK):
+        text = f"cannot be executed: {name} has mode {_mode(Path(name))}"
+        mend = f"run: chmod a+rx {shlex.quote(name)}"
+        return fail("command", text, Finding.PROGRAM_UNUSABLE, mend)
+    if shutil.which(name, path=os.pathsep.join((*SYSTEM_PATH, os.environ.get("PATH", "")))):
+        return fail("command", f"cannot be executed: {why}", Finding.PROGRAM_UNUSABLE, "")
+    return missing_program(spec, name, why)
+
+
 def missing_program(spec: ServerSpec, name: str, clause: str) -> Check:
     """A program that is not there; with the place where one of that name is, if there is one."""
-    base = os.path.basename(name)  # noqa: PTH119 - a word of a command, not a path of ours
+    base = PurePosixPath(name).name
     found = [f"{place}/{base}" for place in SYSTEM_PATH if Path(place, base).is_file()]
     text = f"has no program to start: {clause}"
     if found and spec.command:

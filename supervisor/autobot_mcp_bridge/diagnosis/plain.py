@@ -62,7 +62,7 @@ def _looked(spec: ServerSpec, places: Places) -> tuple[Command | None, list[Chec
     except InstallError as error:
         return None, [
             *checks,
-            needs.missing_program(spec, spec.command[0], str(error)),
+            needs.unusable_program(spec, str(error)),
         ]
     if isinstance(found, PackageSpec):
         text = f"is not installed yet: {found.label}"

@@ -130,7 +130,7 @@ def _state(server: AcceptedServer) -> Check | None:
     if server.state is None:
         return None
     if _is_plain(spec.command):
-        return needs.missing_program(spec, spec.command[0], server.why)
+        return needs.unusable_program(spec, server.why)
     mend = "mend the command or the network, then run: mcp-bridge apply"
     return fail("package", f"is not installed: {server.why}", Cause.INSTALL_FAILED.word, mend)
 
