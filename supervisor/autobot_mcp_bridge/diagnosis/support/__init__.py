@@ -1,0 +1,1 @@
+"""What goes along with a report of a fault: one archive, without secrets."""

@@ -1,0 +1,121 @@
+"""The search, with a server whose needs are known; tests/sandbox/test_doctor.py has real ones."""
+
+import pytest
+
+from autobot_mcp_bridge.diagnosis.original import Original
+from autobot_mcp_bridge.diagnosis.outcome import Outcome, Stage
+from autobot_mcp_bridge.diagnosis.search import MOST_TRIES, Search
+from autobot_mcp_bridge.model.death import Death, DeathCause
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units.manager import UnitFacts
+
+READY = Outcome(Stage.READY, seconds=0.1, tools=2)
+
+
+def failed(*words, status=1):
+    death = Death(DeathCause.EXIT, status, last_words=words)
+    return Outcome(Stage.INITIALIZE, death.describe(), death, words=words)
+
+
+class Needy:
+    """Starts once every one of `needs` stands in the lines of a try; counts the tries."""
+
+    def __init__(self, needs, outcome):
+        self.era = None
+        self.tries = []
+        self._needs = needs
+        self._outcome = outcome
+
+    async def attempt(self, lines, within, longer=0.0):
+        self.tries.append(lines)
+        return READY if {*self._needs} <= {*lines} else self._outcome
+
+
+def search(bench, *, deadline=60.0, relax=True, said=None, **keys):
+    keys = {"name": "files", "command": ["/usr/bin/true"], **keys}
+    spec = ServerSpec.model_validate(keys)
+    facts = UnitFacts(load="loaded", active="inactive")
+    original = Original(spec, ("/usr/bin/true",), facts, ("[Service]\nNoExecPaths=/ /tmp\n",), {})
+    told = said if said is not None else []
+    return Search(bench, original, deadline, told.append, relax=relax)
+
+
+async def test_a_server_that_starts_is_healthy_after_one_try():
+    bench = Needy([], READY)
+    verdict = await search(bench).diagnose()
+
+    assert (verdict.code, len(bench.tries)) == ("", 1)
+    assert "lists 2 tools" in verdict.why
+
+
+async def test_what_the_last_words_speak_for_is_tried_first():
+    bench = Needy(["MemoryDenyWriteExecute=no"], failed("mmap: cannot get executable memory"))
+    verdict = await search(bench).diagnose()
+
+    assert (verdict.code, verdict.lines) == ("code_at_run_time", ("MemoryDenyWriteExecute=no",))
+    assert len(bench.tries) == 3
+
+
+async def test_what_nothing_speaks_for_is_found_nevertheless():
+    bench = Needy(["PrivateUsers=no"], failed("it does not work"))
+    verdict = await search(bench).diagnose()
+
+    assert (verdict.code, verdict.lines) == ("users_hidden", ("PrivateUsers=no",))
+    assert len(bench.tries) < 10
+
+
+async def test_a_server_that_fails_without_its_sandbox_too_is_to_blame_itself():
+    bench = Needy(["nothing that there is"], failed("KeyError: 'URL'"))
+    verdict = await search(bench).diagnose()
+
+    assert (verdict.code, len(bench.tries)) == ("server_fault", 2)
+    assert "KeyError: 'URL'" in verdict.why
+
+
+async def test_without_leave_to_relax_there_is_one_try():
+    bench = Needy(["MemoryDenyWriteExecute=no"], failed("mmap"))
+    verdict = await search(bench, relax=False).diagnose()
+
+    assert (verdict.code, bench.tries) == ("undecided", [()])
+
+
+async def test_memory_is_doubled_until_it_does():
+    death = Death(DeathCause.MEMORY)
+    bench = Needy([f"MemoryMax={256 << 20}"], Outcome(Stage.START, death.describe(), death))
+    verdict = await search(bench, limits={"memory": "64M"}).diagnose()
+
+    assert (verdict.code, verdict.key) == ("memory_limit", {"limits": {"memory": "256M"}})
+    assert bench.tries[1:] == [
+        (f"MemoryMax={128 << 20}",),
+        (f"MemoryMax={256 << 20}",),
+    ]
+
+
+async def test_a_late_answer_is_a_slow_start():
+    late = Outcome(Stage.READY, seconds=4.2)
+    verdict = await search(Needy(["never"], late), timeouts={"start": "2s"}).diagnose()
+
+    assert (verdict.code, verdict.key) == ("slow_start", {"timeouts": {"start": "9s"}})
+
+
+async def test_when_the_time_is_over_it_says_so():
+    verdict = await search(Needy([], READY), deadline=0.0).diagnose()
+
+    assert verdict.code == "undecided"
+    assert "--deadline" in verdict.mend
+
+
+async def test_each_try_is_told_before_it_is_made():
+    said = []
+    await search(Needy(["PrivateUsers=no"], failed("no")), said=said).diagnose()
+
+    assert said[:2] == ["try 1: as it is", "try 2: without its sandbox"]
+    assert len(said) < MOST_TRIES
+
+
+@pytest.mark.parametrize("needs", [["PrivateUsers=no", "RestrictNamespaces=no"]])
+async def test_several_needs_are_found_together(needs):
+    verdict = await search(Needy(needs, failed("no"))).diagnose()
+
+    assert verdict.code == "sandbox"
+    assert {*verdict.lines} == {*needs}

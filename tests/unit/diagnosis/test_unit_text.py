@@ -1,0 +1,29 @@
+"""Directives are read as systemd reads them."""
+
+from autobot_mcp_bridge.diagnosis.unit_text import as_instance, entries, plain, values
+
+TEMPLATE = "[Service]\nNoExecPaths=/ /tmp\n# NoExecPaths=/away\nMemoryMax=1G\n"
+OWN = '[Service]\nNoExecPaths="/var/lib/a b" \\\n "/srv/100%%"\n'
+
+
+def test_a_list_is_collected_over_all_texts_as_it_is_written():
+    found = entries((TEMPLATE, OWN), "NoExecPaths")
+
+    assert found == ["/", "/tmp", '"/var/lib/a b"', '"/srv/100%%"']
+    assert [*map(plain, found)] == ["/", "/tmp", "/var/lib/a b", "/srv/100%"]
+
+
+def test_an_empty_value_clears_those_before():
+    assert values((TEMPLATE, "[Service]\nMemoryMax=\n"), "MemoryMax") == []
+    assert values((TEMPLATE, "MemoryMax=\nMemoryMax=2G\n"), "MemoryMax") == ["2G"]
+
+
+def test_an_optional_entry_stands_for_its_path():
+    assert plain('"-/opt/x"') == "/opt/x"
+
+
+def test_specifiers_of_the_instance_are_filled_in_and_no_others():
+    unit = "autobot-mcp-bridge@acme.files.service"
+    text = as_instance("BindPaths=/srv/%i %n %%i %t/%N", unit, "acme.files")
+
+    assert text == f"BindPaths=/srv/acme.files {unit} %%i %t/autobot-mcp-bridge@acme.files"
