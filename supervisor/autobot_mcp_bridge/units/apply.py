@@ -22,7 +22,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import limits, resolvers, rights, static, unfinished
+from autobot_mcp_bridge.units import exposure, limits, resolvers, rights, static, unfinished
 from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.fetch import Fetches
@@ -99,6 +99,7 @@ class Applier:
         )
         ports = self.addresses.plan(loaded.host, self._before().host)
         found = plan(loaded, resolved, facts, self.existing(), rights.refusals)
+        _judge(loaded.enabled, found.texts)
         return replace(found, ports=ports)
 
     @property
@@ -249,6 +250,16 @@ class Applier:
         folder = folder_of(self.units, instance)
         folder.mkdir(mode=0o755, exist_ok=True)
         replace_file(folder / DROP_IN, text.encode(), 0o644)
+
+
+def _judge(specs: Iterable[ServerSpec], texts: Mapping[str, str]) -> None:
+    """Refuse servers whose units would be more exposed than they allow."""
+    try:
+        refused = list(exposure.refusals(specs, texts))
+    except SystemctlError as error:
+        raise DataError(f"max_exposure cannot be judged: {error}") from None
+    if refused:
+        raise DataError("\n".join(refused))
 
 
 def _of_proxy(host: HostSettings) -> HostSettings:
