@@ -35,21 +35,21 @@ def join(place: Place) -> Path:
     lab, own = place.lab, place.kernel_name
     with locked(lab.cache / "network.lock", within=TOOL_TIMEOUT):
         if not exists(lab.network):
-            _ip("netns", "add", lab.network)
-            _ip("-n", lab.network, "link", "set", "lo", "up")
-            _ip("-n", lab.network, "link", "add", "br0", "type", "bridge")
-            _ip("-n", lab.network, "addr", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0")
-            _ip("-n", lab.network, "link", "set", "br0", "up")
+            ip("netns", "add", lab.network)
+            ip("-n", lab.network, "link", "set", "lo", "up")
+            ip("-n", lab.network, "link", "add", "br0", "type", "bridge")
+            ip("-n", lab.network, "addr", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0")
+            ip("-n", lab.network, "link", "set", "br0", "up")
         address = _address(place)
         if not exists(own):
-            _ip("netns", "add", own)
+            ip("netns", "add", own)
             port = f"v-{address.rpartition('.')[2]}"
             link = ("link", "add", port, "type", "veth", "peer", "name", "host0", "netns", own)
-            _ip("-n", lab.network, *link)
-            _ip("-n", lab.network, "link", "set", port, "master", "br0", "up")
-            _ip("-n", own, "link", "set", "lo", "up")
-            _ip("-n", own, "addr", "add", f"{address}/24", "dev", "host0")
-            _ip("-n", own, "link", "set", "host0", "up")
+            ip("-n", lab.network, *link)
+            ip("-n", lab.network, "link", "set", port, "master", "br0", "up")
+            ip("-n", own, "link", "set", "lo", "up")
+            ip("-n", own, "addr", "add", f"{address}/24", "dev", "host0")
+            ip("-n", own, "link", "set", "host0", "up")
     return NAMESPACES / own
 
 
@@ -69,12 +69,12 @@ def leave(place: Place) -> None:
     lab = place.lab
     with locked(lab.cache / "network.lock", within=TOOL_TIMEOUT):
         if exists(place.kernel_name):
-            _ip("netns", "del", place.kernel_name)
+            ip("netns", "del", place.kernel_name)
         if exists(lab.network) and not list(NAMESPACES.glob(f"{lab.network}-*")):
-            _ip("netns", "del", lab.network)
+            ip("netns", "del", lab.network)
 
 
-def _ip(*words: str) -> None:
+def ip(*words: str) -> None:
     tool("ip", *words).checked()
 
 
@@ -84,6 +84,16 @@ def _entering(lab: Lab) -> list[str]:
     # Not `ip netns exec`: that makes a mount namespace too, and whatever namespace is added in
     # there is broken for everybody else.
     return ["nsenter", f"--net={NAMESPACES / lab.network}", "--"]
+
+
+def start(lab: Lab, *argv: str) -> subprocess.Popen[bytes]:
+    """Start a program of the host within the lab's network; it says on stdout that it is ready.
+
+    Raises:
+        LabError: no container is up.
+    """
+    words = [*_entering(lab), *argv]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
 
 def inside(lab: Lab, *argv: str, timeout: float = TOOL_TIMEOUT) -> Done:

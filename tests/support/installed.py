@@ -10,6 +10,7 @@ from pathlib import Path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render, static
+from autobot_mcp_bridge.units.confinement import Facts
 from lab.containers import Container
 from rules.tree import ROOT
 from support.handed import Handed, connect, take
@@ -75,11 +76,11 @@ def spec_of(name: str, *command: str, **keys: object) -> ServerSpec:
 
 @contextmanager
 def instances(
-    container: Container, specs: Iterable[ServerSpec], extra: str = ""
+    container: Container, specs: Iterable[ServerSpec], extra: str = "", facts: Facts | None = None
 ) -> Iterator[list[Instance]]:
     """Instances whose sockets listen; at the end nothing of them is left.
 
-    `extra` becomes an administrator's drop-in of each.
+    `extra` becomes an administrator's drop-in of each; `facts` are those of their host.
     """
     made = [Instance(container, spec) for spec in specs]
     folders = [f"{_UNITS}/{one.service}.d" for one in made]
@@ -88,7 +89,7 @@ def instances(
         root.chmod(0o755)
         for spec, one in zip(specs, made, strict=True):
             folder = root / f"{one.service}.d"
-            text = render.drop_in(spec, Command(spec.command))
+            text = render.drop_in(spec, Command(spec.command), facts)
             _write(folder / render.DROP_IN, text)
             _write(folder / "90-test.conf", extra)
             folder.chmod(0o755)

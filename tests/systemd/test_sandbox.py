@@ -1,28 +1,16 @@
-"""What an instance cannot do, each beside a plain unit that can."""
+"""What becomes of a definition in the sandbox: limits, paths, groups, state.
 
-import json
+What a server cannot do is tried in tests/sandbox.
+"""
 
 import pytest
 
-from rules.tree import ROOT
 from support.containers import properties
 from support.installed import instance, instances, spec_of
 
 pytestmark = pytest.mark.lab
 
-ATTEMPTS = "/opt/attempts.py"
-THERE = "/opt/attempts.json"
-TRY = ("/usr/bin/python3", "-I", "-S", ATTEMPTS, THERE)
-STATE = "/var/lib/mcp-bridge/default/-"
 EATER = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096]); print(len(b), flush=True)"
-NAMES = (
-    *("write below /usr", "write below /etc", "write below /srv", "read another's /tmp"),
-    *("read a home", "read another's state", "write another's state", "become another's uid"),
-    *("signal another", "see another", "connect to another's socket", "make an AF_INET socket"),
-    *("make an AF_UNIX socket", "make an AF_NETLINK socket", "execute from its own directory"),
-    *("execute from /tmp", "execute from /dev/shm", "make code at run time", "make a namespace"),
-    *("read a credential's source", "read a record"),
-)
 
 
 def output(one):
@@ -34,87 +22,6 @@ def output(one):
 def plain(container, *words):
     """What the words print in a unit without a sandbox."""
     return container.check("systemd-run", "--quiet", "--pipe", "--wait", "--", *words)
-
-
-@pytest.fixture(scope="module")
-def other(installed):
-    """A neighbour that runs, and what there is to attack."""
-    with instance(installed, spec_of("other")) as one, one.start() as handed:
-        assert handed.rest() == b""
-        known = properties(installed, one.service, "MainPID", "UID")
-        installed.copy(ROOT / "tests" / "systemd" / "attempts.py", ATTEMPTS)
-        there = {
-            "state": f"{STATE}/other",
-            "pid": int(known["MainPID"]),
-            "uid": int(known["UID"]),
-            "socket": f"/run/mcp-bridge/{one.name}.sock",
-        }
-        for path in ("/tmp/attempt-target", "/home/attempt/file", f"{STATE}/other/file"):
-            installed.write(path, "there")
-        installed.write("/etc/credstore/attempt", "there", mode=0o600)
-        installed.write(THERE, json.dumps(there))
-        yield there
-
-
-@pytest.fixture(scope="module")
-def freely(installed, other):
-    return json.loads(plain(installed, *TRY))
-
-
-@pytest.fixture(scope="module")
-def confined(installed, other):
-    with instance(installed, spec_of("confined", *TRY)) as one:
-        return json.loads(output(one))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_instance_cannot(freely, confined, name):
-    assert freely[name] == "done"
-    assert confined[name] != "done"
-
-
-def test_every_attempt_is_asked_for(freely, confined):
-    assert {*freely} == {*confined} == {*NAMES}
-
-
-def test_a_server_that_compiles_may_make_code_and_no_more(installed, other, confined):
-    with instance(installed, spec_of("compiles", *TRY, profile="node")) as one:
-        found = json.loads(output(one))
-
-    assert found == {**confined, "make code at run time": "done"}
-
-
-def test_a_live_profile_has_the_network_and_its_cache_and_no_more(installed, other, confined):
-    installed.write("/opt/live/npx", f"#!/bin/sh\nexec {' '.join(TRY)}\n", mode=0o755)
-    cached = "for d in $XDG_CACHE_HOME $HOME; do cp /bin/true $d/p && $d/p && echo executed; done"
-    installed.write("/opt/cached/npx", f"#!/bin/sh\n{cached} 2>/dev/null\nexit 0\n", mode=0o755)
-    send = "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
-    reached = f'#!/bin/sh\n/usr/bin/python3 -c "import socket; {send}" 2>&1 | tail -1\n'
-    installed.write("/opt/reached/npx", reached, mode=0o755)
-    specs = [
-        spec_of(f"live-{name}", f"/opt/{name}/npx", profile="npx")
-        for name in ("live", "cached", "reached")
-    ]
-    with instances(installed, specs) as (live, cache, reach):
-        found = json.loads(output(live))
-        assert output(cache) == "executed\n"
-        # The host's own services are not in its reach.
-        assert "Operation not permitted" in output(reach)
-    assert plain(installed, "/opt/reached/npx") == ""
-
-    more = ("make code at run time", "make an AF_INET socket", "make an AF_NETLINK socket")
-    assert found == {**confined, **dict.fromkeys(more, "done")}
-
-
-def test_with_names_there_are_internet_sockets_and_no_more(installed, other, confined):
-    network = {"mode": "names", "allow": ["api.example.com"]}
-    with instance(installed, spec_of("named", *TRY, network=network)) as one:
-        found = json.loads(output(one))
-        # Its socket in there has gone with it.
-        unit = properties(installed, "mcp-bridge-egress@named.socket", "ActiveState")
-        assert unit == {"ActiveState": "inactive"}
-
-    assert found == {**confined, "make an AF_INET socket": "done"}
 
 
 def test_node_runs_in_the_sandbox(installed):

@@ -60,7 +60,7 @@ own wishes stand in a drop-in `90-*.conf` of the unit.
 | `python` | Python, and what no other is for; the default | nothing |
 | `node` | node; the default of `node` and `npx` | code at run time; its network interfaces, where it has a network |
 | `npx`, `uvx` | packages that cannot be installed ahead | see below |
-| `browser` | Chromium | code at run time, and the namespaces of Chromium's own sandbox |
+| `browser` | Chromium | code at run time, the namespaces of Chromium's own sandbox, sockets of AF_UNIX (with nothing of the host's below `/run`) |
 
 `browser` runs the Chromium of the host's packages (not one from `node_modules`, which could not be executed); it wants
 `limits.memory` of 1G and `limits.tasks` of 512.
@@ -75,6 +75,9 @@ own wishes stand in a drop-in `90-*.conf` of the unit.
 The resolvers are those of `/etc/resolv.conf` when `mcp-bridge apply` runs, whatever their addresses, but for two kinds:
 one on loopback (other than `127.0.0.53` and `127.0.0.54`), where all services of the host would be reached, too, and one
 at an address of a metadata service or link-local. `mcp-bridge check` says which are let through and which are not.
+`max_exposure` is compared with `systemd-analyze security --offline=true` of the unit with all its drop-ins, an
+administrator's included, before it is put to use: 0.2 without a network, 0.5 with `loopback`, 1.0 with `list` and
+`internet`; of a browser 0.9, 1.2 and 1.7.
 An entry of a list is an IP address or a network without bits behind its prefix, and is not wider than loopback or link-local.
 """
 CREDENTIALS = """

@@ -11,7 +11,6 @@ from autobot_mcp_bridge.model.server import ServerSpec
 # Key: the only value that is accepted today.
 UNBUILT: dict[str, object] = {
     "headers": {},
-    "max_exposure": None,
     "url": None,
     "warm_pool": 0,
 }

@@ -172,7 +172,9 @@ class ServerSpec(Record):
     enabled: bool = Field(True, description="whether it is served")
     cwd: AbsolutePath | None = Field(None, description="working directory; absent: its own")
     run_as: UserName | None = Field(None, description="an existing user to run as")
-    max_exposure: float | None = Field(None, ge=0, le=10, description="systemd-analyze security")
+    max_exposure: float | None = Field(
+        None, ge=0, le=10, description="the most that systemd-analyze security may give its unit"
+    )
     url: str | None = Field(None, description="an upstream instead of a command")
     headers: dict[str, str] = Field(default_factory=dict, description="headers for the upstream")
 

@@ -25,6 +25,7 @@ from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import (
     credentials,
+    exposure,
     limits,
     names,
     probe,
@@ -128,6 +129,7 @@ class Applier:
             lambda spec: credentials.missing(spec, facts),
             rotations.read(self.places.state_dir),
         )
+        _judge(loaded.enabled, found.texts)
         return replace(found, ports=ports)
 
     @property
@@ -294,6 +296,16 @@ class Applier:
         folder = folder_of(self.units, instance)
         folder.mkdir(mode=0o755, exist_ok=True)
         replace_file(folder / DROP_IN, text.encode(), 0o644)
+
+
+def _judge(specs: Iterable[ServerSpec], texts: Mapping[str, str]) -> None:
+    """Refuse servers whose units would be more exposed than they allow."""
+    try:
+        refused = list(exposure.refusals(specs, texts))
+    except SystemctlError as error:
+        raise DataError(f"max_exposure cannot be judged: {error}") from None
+    if refused:
+        raise DataError("\n".join(refused))
 
 
 def _of_proxy(host: HostSettings) -> HostSettings:

@@ -20,7 +20,7 @@ _FAMILIES = ("AF_INET", "AF_INET6")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The directives of one server that has a network.
+    """The directives of one server that may make sockets.
 
     Attributes:
         private: a network of its own, with its own loopback and nothing else (PrivateNetwork=).
@@ -42,7 +42,8 @@ def mode_of(spec: ServerSpec) -> str:
 
 def reach(spec: ServerSpec, profile: Profile, resolvers: Resolvers) -> Reach | None:
     """What the server's unit lets through; None: no socket at all, as the template has it."""
-    families = (*_FAMILIES, *(("AF_NETLINK",) if profile.interfaces else ()))
+    local = ("AF_UNIX",) if profile.local else ()
+    families = (*_FAMILIES, *(("AF_NETLINK",) if profile.interfaces else ()), *local)
     match mode_of(spec):
         case "loopback" | "names":  # with names its loopback leads to the egress proxy
             return Reach(True, families, (("localhost",),))
@@ -52,7 +53,7 @@ def reach(spec: ServerSpec, profile: Profile, resolvers: Resolvers) -> Reach | N
         case "internet":
             return Reach(False, families, _lines(*addresses.public(), resolvers.used))
         case _:
-            return None
+            return Reach(True, local, ()) if local else None
 
 
 def _lines(*allowed: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

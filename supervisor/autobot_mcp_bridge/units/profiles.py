@@ -16,6 +16,9 @@ class Profile:
         compiles: it makes code at run time: V8 aborts under MemoryDenyWriteExecute=.
         interfaces: it asks for network interfaces where it has a network, which takes AF_NETLINK:
             os.networkInterfaces() of node throws without.
+        local: it makes sockets of AF_UNIX. What listens below /run on the host is hidden then:
+            systemd-resolved would ask for names, others know more.
+        machine: it reads of /proc what is not about processes, such as cpuinfo (ProcSubset=).
         namespaces: the kinds of namespaces that it may make (RestrictNamespaces=).
         calls: system calls that it may make beyond those of the unit's filter.
         denied: system calls that it may not make although the unit's filter lets them through.
@@ -23,6 +26,8 @@ class Profile:
 
     compiles: bool = False
     interfaces: bool = False
+    local: bool = False
+    machine: bool = False
     namespaces: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -35,10 +40,15 @@ PROFILES: Mapping[str, Profile] = {
     "node": Profile(compiles=True, interfaces=True),
     "npx": Profile(compiles=True, interfaces=True),
     "uvx": Profile(),
-    # Chromium's own sandbox: each renderer in namespaces of its own, its root an empty directory.
-    # No AF_NETLINK: with a user namespace it would reach nf_tables, and Chromium can do without.
+    # Chromium's own sandbox puts each renderer into namespaces of its own and an empty root; its
+    # lock is a socket, and Debian's wrapper reads cpuinfo. No AF_NETLINK: in a user namespace it
+    # would reach nf_tables, and Chromium goes on without.
     "browser": Profile(
-        compiles=True, namespaces=("user", "pid", "net"), calls=("capset", "chroot")
+        compiles=True,
+        local=True,
+        machine=True,
+        namespaces=("user", "pid", "net"),
+        calls=("capset", "chroot"),
     ),
 }
 _NODE = frozenset({"node", "nodejs", "npx", "npm"})

@@ -177,7 +177,6 @@ def test_the_same_server_twice_is_an_error_that_names_both_places(places):
         ({"url": "https://example.net/mcp"}, "url"),
         ({"headers": {"A": "b"}}, "headers"),
         ({"warm_pool": 1}, "warm_pool"),
-        ({"max_exposure": 4}, "max_exposure"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_and_not_ignored(places, settings, path):

@@ -30,6 +30,7 @@ KNOWN = (
         "TasksMax",
     ),
     *("PrivateNetwork", "RestrictAddressFamilies", "IPAddressAllow", "RestrictNamespaces"),
+    *("ProcSubset", "TemporaryFileSystem"),
     *(
         "SystemCallFilter",
         "LimitNOFILE",
@@ -217,6 +218,9 @@ def test_a_browser_may_make_what_chromium_s_own_sandbox_is_made_of():
 
     assert values(found, "RestrictNamespaces") == ["user pid net"]
     assert values(found, "SystemCallFilter") == ["capset chroot"]
+    assert values(found, "RestrictAddressFamilies") == ["AF_UNIX"]
+    assert values(found, "PrivateNetwork") == ["yes"]
+    assert values(found, "TemporaryFileSystem") == ["/run:ro"]
     assert values(found, "MemoryDenyWriteExecute") == ["no"]
 
 

@@ -1,0 +1,47 @@
+"""A server whose unit is more exposed than its definition allows is not put to use."""
+
+import pytest
+
+from autobot_mcp_bridge.config.errors import DataError
+from lab import recipe
+from support.product import echo, installed_product
+
+pytestmark = pytest.mark.lab
+
+OWN = "/etc/systemd/system/autobot-mcp-bridge@judged.service.d"
+
+
+@pytest.fixture(scope="module", params=recipe.SUITES)
+def host(request, lab):
+    made = installed_product(lab, request.param, f"judge-{request.param}"[:15])
+    yield made
+    made.container.down()
+
+
+async def test_figure_and_bar_are_told_and_what_was_before_stays(host):
+    await host.serve(echo("judged", max_exposure=0.2))
+    before = host.accepted()
+
+    host.write_servers(echo("judged", max_exposure=0.2, network={"mode": "internet"}))
+    refused = host.container.run("mcp-bridge", "apply")
+    assert refused.status == DataError.exit_code
+    assert "judged: $.max_exposure: its unit has 1 (systemd-analyze security" in refused.err
+    assert "allowed is at most 0.2" in refused.err
+    assert "allowed is at most 0.2" in host.container.run("mcp-bridge", "check").out
+    assert host.accepted() == before
+
+    await host.serve(echo("judged", max_exposure=1.0, network={"mode": "internet"}))
+    async with host.session("judged") as client:
+        assert await client.text("echo", text="hello") == "hello"
+
+
+async def test_what_an_administrator_has_added_counts(host):
+    await host.serve(echo("judged", max_exposure=0.2))
+    host.container.write(f"{OWN}/90-own.conf", "[Service]\nNoNewPrivileges=no\nPrivateUsers=no\n")
+    try:
+        refused = host.container.run("mcp-bridge", "apply")
+        assert refused.status == DataError.exit_code
+        assert "judged: $.max_exposure: its unit has 0." in refused.err
+    finally:
+        host.container.check("rm", f"{OWN}/90-own.conf")
+    assert host.container.run("mcp-bridge", "apply").status == 0
