@@ -13,7 +13,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.credential import Credential
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, image, live, network
+from autobot_mcp_bridge.units import confinement, escape, image, live, names, network
 from autobot_mcp_bridge.units.confinement import PREFIX, Facts
 from autobot_mcp_bridge.units.credentials import origin
 from autobot_mcp_bridge.units.profiles import profile_of
@@ -61,6 +61,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         "variables": {PREFIX + name: text for name, text in _variables(spec, command, facts)},
         "profile": profile,
         "network": network.reach(spec, profile, facts.resolvers),
+        "names": names.has_names(spec),
         "not_executable": (home, *(() if live.is_live(spec) else (cache_home,)), *shared),
         # The program that the administrator has named, wherever it lies, and no other there.
         "executable": (*(() if rooted else (facts.packages,)), command.argv[0]),
