@@ -109,7 +109,8 @@ nothing of the host but its own state and cache and what `paths` names; it write
 what the root holds and nothing else. It needs a `/usr/bin/python3` of 3.9 or newer, which starts every server.
 `/run`, `/var/lib` and `/var/cache` of the root are hidden, and `/srv`, `/mnt` and `/media` where `paths` names something
 below; elsewhere a path of `paths` must be there in the root to be bound on. The first word of `command` and `cwd`
-are paths of the root; npx and uvx are refused, since their packages lie on the host. `apply` looks at all of this.
+are paths of the root; npx and uvx are refused, since their packages lie on the host. With `network.mode` list or
+internet the host's `/etc/resolv.conf` is bound on the root's. `apply` looks at all of this, and says what is missing.
 """
 HOST = """
 An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).

@@ -9,6 +9,7 @@ from autobot_mcp_bridge.model.server import Root, ServerSpec
 from autobot_mcp_bridge.units import image, image_look
 from autobot_mcp_bridge.units.image_look import Entry, Roots, Seen
 from autobot_mcp_bridge.units.render import drop_in
+from rules.tree import ROOT
 
 PROGRAM, FILE, FOLDER, NONE = (
     Entry(exists=True, is_directory=False, executable=True),
@@ -61,6 +62,15 @@ def test_the_server_s_own_places_are_meant_inside_and_not_executable_there():
     for path in ("/var/lib/mcp-bridge/default/-/files", "/srv/given"):
         assert found.index(f'NoExecPaths="+{path}"') > begin
     assert all("+" in line for line in found if line.startswith(("NoExecPaths=+", 'ExecPaths="')))
+
+
+def test_the_end_is_recorded_by_the_template_s_own_command_outside_of_the_root():
+    unit = (ROOT / "templates" / "autobot-mcp-bridge@.service").read_text("utf-8").splitlines()
+    (command,) = [line for line in unit if line.startswith("ExecStopPost=")]
+    found = [line for line in lines(spec()) if line.startswith("ExecStopPost=")]
+
+    leave = "-+/usr/bin/nsenter --target 1 --mount -- /"
+    assert found == ["ExecStopPost=", command.replace("-+/", leave)]
 
 
 def test_a_server_in_the_host_s_root_has_nothing_of_this():
