@@ -29,7 +29,7 @@ class Finding(StrEnum):
     # what it needs of the host
     PROGRAM_MISSING = "program_missing"
     PROGRAM_UNUSABLE = "program_unusable"
-    CREDENTIAL_MISSING = "credential_missing"
+    CREDENTIAL_MISSING = "no_credential"
     SETUP_FAILED = "setup_failed"
     NOT_IN_FORCE = "not_in_force"
     # the server itself

@@ -71,7 +71,8 @@ def test_the_template_is_hardened_as_autobot_s_is(name):
 
 @pytest.mark.requirement("AB-40")
 def test_the_template_allows_the_system_calls_of_services_without_the_privileged_ones():
-    assert template()["SystemCallFilter"] == ["@system-service", "~@privileged @resources"]
+    assert template()["SystemCallFilter"][:2] == ["@system-service", "~@privileged @resources"]
+    assert all(line.startswith("~") for line in template()["SystemCallFilter"][2:])
 
 
 @pytest.mark.requirement("AB-41")

@@ -245,7 +245,6 @@ def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
     ("keys", "clause"),
     [
         ({"profile": "npx"}, r"\$\.profile: npx is for a command that begins with npx"),
-        ({"network": {"mode": "names"}}, r"\$\.network\.mode: names is not built yet"),
         ({"sessions": "isolated"}, r"\$\.sessions"),
         ({"url": "http://localhost/"}, r"\$\.url"),
         ({"env": {"A": "se\ufffecret"}}, r"\$\.env\.A: a surrogate or noncharacter"),
@@ -300,9 +299,9 @@ def test_a_working_directory_may_be_shared_or_in_the_private_tmp():
 
 def test_all_reasons_are_told_at_once():
     with pytest.raises(UsageError) as refused:
-        lines(spec(profile="npx", network={"mode": "names"}, cwd="/a//b"))
+        lines(spec(profile="npx", network={"mode": "loopback"}, cwd="/a//b", sessions="isolated"))
 
-    assert str(refused.value).count("$.") == 3
+    assert str(refused.value).count("$.") == 4
 
 
 def test_a_template_s_forgotten_filter_still_makes_no_line():

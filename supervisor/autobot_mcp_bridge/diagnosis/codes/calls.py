@@ -29,6 +29,13 @@ CALLS = (
         f"{_STATUS} has the installer's words",
     ),
     _code(
+        Cause.CREDENTIAL_MISSING,
+        "a secret that the definition names is not on this host, or is not root's alone",
+        "it was never stored, or under another name",
+        "`mcp-bridge secret set NAME`; the message says which",
+        "`mcp-bridge secret list`",
+    ),
+    _code(
         Cause.DISABLED,
         "the server is not served",
         "`enabled` is false in its definition",

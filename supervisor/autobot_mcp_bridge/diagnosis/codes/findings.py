@@ -155,8 +155,8 @@ FINDINGS = (
         Finding.CREDENTIAL_MISSING,
         "a credential that the definition names is not on this host",
         "it was never stored, or under another name",
-        "store it in the file that doctor names",
-        "systemd-creds(1)",
+        "`mcp-bridge secret set NAME`; doctor says which",
+        "`mcp-bridge secret list`",
     ),
     Code(
         Finding.SETUP_FAILED,
