@@ -67,7 +67,7 @@ BROKEN_ONES = {
     ),
     "credential": (
         server("credential", "credential", credentials={"API_KEY": "absent"}),
-        "credential_missing",
+        "no_credential",
         ("API_KEY", "/etc/credstore/absent"),
     ),
     "home": (
@@ -163,7 +163,7 @@ async def mend(host, definition, found):
         assert found["drop_in_file"] == f"{DROP_INS.format(name)}/90-doctor.conf"
         host.write(found["drop_in_file"], "\n".join(("[Service]", *found["drop_in"], "")))
         await check(host, "systemctl", "daemon-reload")
-    if found["code"] == "credential_missing":
+    if found["code"] == "no_credential":
         command = found["advice"].partition("store it: ")[2]
         await check(host, "sh", "-c", f"mkdir -p /etc/credstore; echo key | {command}")
     await apply(host, merged(definition, found["key"]))
