@@ -293,5 +293,5 @@ def test_the_exposure_is_that_of_a_server_without_network(product, record_proper
         *("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=5", unit)
     )
     (figure,) = re.findall(r"exposure level for \S+: ([0-9.]+)", said.out)
-    record_property("exposure of names", float(figure))
+    record_property("exposure", float(figure))
     assert said.status == 0, said.out
