@@ -50,6 +50,7 @@ CHECKS: dict[str, Check] = {
         promises_tried=AtLeast(13),
     ),
     "disk": lab("test_disk.py", "disk: shown, cleaned, nothing needed goes"),
+    "names": lab("test_names.py", "names mode: listed hosts, and no other", exposure=0.5),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
 }
 

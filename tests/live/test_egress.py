@@ -21,12 +21,13 @@ ALERT = b"\x15\x03\x03\x00\x02\x02"  # fatal
 class Host:
     """A listed host, which is told nothing but bytes."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.2"):
+        self.address = address
         self.streams = asyncio.Queue()
         self.writers = []
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self.take, "127.0.0.2", 0)
+        self._server = await asyncio.start_server(self.take, self.address, 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -193,12 +194,9 @@ async def test_a_name_that_is_rebound_is_looked_up_once_for_a_connection(tmp_pat
 
 
 async def test_this_hosts_own_services_are_not_reached_by_an_address_of_its_own(tmp_path):
-    server = await asyncio.start_server(lambda *_: None, "::1", 0)
-    port = server.sockets[0].getsockname()[1]
-    names = {LISTED: [["::1"]]}
-    async with server, Egress(tmp_path, {"files": [f"{LISTED}:{port}"]}, names) as proxy:
+    async with Host("::1") as host, egress(tmp_path, host, {LISTED: [["::1"]]}) as proxy:
         proxy.hand("files")
-        assert (await proxy.connect("files", f"{LISTED}:{port}")).status == 403
+        assert (await proxy.connect("files", f"{LISTED}:{host.port}")).status == 403
         assert "::1, of this host" in proxy.log
 
 

@@ -7,6 +7,8 @@ from autobot_mcp_bridge.egress.refusals import Reason, RefusedError
 
 # Those of today's clients have 0.3 to 2 KiB, with post-quantum keys.
 MOST = 16 << 10
+# Clients use one to three; each piece that comes is looked at together with all before it.
+MOST_RECORDS = 32
 _RECORD = 5  # bytes of a record's header
 _HANDSHAKE = 22  # content type
 _CLIENT_HELLO = 1
@@ -47,7 +49,7 @@ def server_name(data: bytes) -> str | None:
 def _client_hello(data: bytes) -> bytes | None:
     """The message's body, put together from its records; None while more is to come."""
     message, at = b"", 0
-    while True:
+    for _ in range(MOST_RECORDS + 1):
         if message[:1] not in (b"", bytes([_CLIENT_HELLO])):
             raise RefusedError(Reason.NOT_TLS)
         if len(message) >= 4:
@@ -74,6 +76,7 @@ def _client_hello(data: bytes) -> bytes | None:
                 raise RefusedError(Reason.HELLO_TOO_LARGE)
             return None
         at += size
+    raise RefusedError(Reason.HELLO_TOO_LARGE)
 
 
 def _extensions(body: bytes) -> dict[int, bytes]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.egress.hello import MOST, server_name
+from autobot_mcp_bridge.egress.hello import MOST, MOST_RECORDS, server_name
 from autobot_mcp_bridge.egress.refusals import RefusedError
 from support.egress import client_hello
 
@@ -53,7 +53,7 @@ def test_before_the_whole_of_it_is_there_more_is_waited_for(size):
     assert server_name(HELLO[:size]) is None
 
 
-@given(st.lists(st.integers(1, 64), min_size=1))
+@given(st.lists(st.integers(4, 64), min_size=1))
 def test_it_may_be_cut_into_any_records(sizes):
     whole, data = message(named(b"api.example.com")), b""
     for size in sizes * len(whole):
@@ -115,9 +115,12 @@ def test_what_is_no_plain_client_hello_is_refused_at_once(data, word):
     assert reason_of(data) == word
 
 
-def test_it_waits_for_no_more_than_so_many_bytes():
-    # One byte in each record: never whole within the bound.
-    crumbs = b"".join(record(bytes([byte])) for byte in message(extension(1, bytes(8000))))
+def test_it_waits_for_no_more_than_so_many_bytes_and_records():
+    whole = message(extension(1, bytes(8000)))
+    crumbs = [record(bytes([byte])) for byte in whole]
 
-    assert server_name(crumbs[: MOST - 1]) is None
-    assert reason_of(crumbs[:MOST]) == "hello_too_large"
+    assert server_name(b"".join(crumbs[:MOST_RECORDS])) is None
+    assert reason_of(b"".join(crumbs[: MOST_RECORDS + 1])) == "hello_too_large"
+    assert server_name(record(whole)[:8000]) is None
+    assert reason_of(record(whole)[:8000] + bytes(MOST)) == "no_server_name"
+    assert reason_of(record(b"\1" + MOST.to_bytes(3)) + b"\x16\x03") == "hello_too_large"

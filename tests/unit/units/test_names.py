@@ -22,7 +22,7 @@ def lines_of(spec):
 def test_the_unit_shares_a_network_with_the_egress_proxys_socket_and_has_no_other():
     lines = lines_of(spec_of())
 
-    for setting in ("Requires", "After", "JoinsNamespaceOf"):
+    for setting in ("Wants", "After", "JoinsNamespaceOf"):
         assert f"{setting}=mcp-bridge-egress@x.socket" in lines
     for line in ("PrivateNetwork=yes", "IPAddressAllow=localhost"):
         assert line in lines
