@@ -32,6 +32,7 @@ CHECKS: dict[str, Check] = {
     "report": lab("test_report.py", "forbidden attempts, with their controls"),
     "work": lab("test_work.py", "real servers do real work"),
     "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),
+    "support": lab("test_support.py", "the archive for a report, without secrets"),
     "secrets": lab("test_secrets.py", "a sentinel secret is found nowhere", hits=0),
     "names": lab("test_names.py", "names mode: listed hosts, and no other"),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
