@@ -96,6 +96,25 @@ BROKEN_ONES = {
         ("timeouts.start is 2 s", '"timeouts": {"start": '),
     ),
 }
+# Beyond the twelve.
+MORE = {
+    "write": (
+        server("write", "write", "/srv/data"),
+        "path_read_only",
+        ('"paths": {"write": ["/srv/data"]}',),
+    ),
+    "read": (
+        server("read", "read", "/home/alice/file"),
+        "path_hidden",
+        ("ProtectHome=", '"paths": {"read": ["/home/alice"]}'),
+    ),
+    "many": (
+        server("many", "many", "200", limits={"open_files": 64}),
+        "open_files_limit",
+        ('"limits": {"open_files": 256}',),
+    ),
+}
+HOME = "mkdir -p /srv/data /home/alice; chmod 757 /srv/data; chmod 755 /home/alice; echo x > /home/alice/file"
 
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
@@ -105,6 +124,7 @@ def host(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Product]:
     made.write("/etc/resolv.conf", "nameserver 127.0.0.1\n")
     names = ("systemd-run", "--unit=names", PYTHON, f"{SERVERS}/names.py")
     made.container.check(*names)
+    made.container.check("sh", "-ec", HOME)
     yield made
     made.container.down()
 
@@ -170,11 +190,11 @@ async def mend(host, definition, found):
     await check(host, "mcp-bridge", "reset", name)
 
 
-@pytest.mark.parametrize("name", BROKEN_ONES)
+@pytest.mark.parametrize("name", [*BROKEN_ONES, *MORE])
 async def test_a_broken_server_is_named_and_what_is_printed_makes_it_work(
     host, name, record_property
 ):
-    definition, code, words = BROKEN_ONES[name]
+    definition, code, words = {**BROKEN_ONES, **MORE}[name]
     await apply(host, definition)
     assert await outcome(host, name) in {"start_failed", "install_failed"}
 

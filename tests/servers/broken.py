@@ -51,6 +51,20 @@ def home() -> None:
     Path(os.environ["HOME"], ".settings").write_text("{}", encoding="utf-8")
 
 
+def write() -> None:
+    Path(sys.argv[2], "data").write_text("{}", encoding="utf-8")
+
+
+def read() -> None:
+    Path(sys.argv[2]).read_text(encoding="utf-8")
+
+
+def many() -> None:
+    """Hold as many descriptors as a watcher of directories does."""
+    for _ in range(int(sys.argv[2])):
+        os.open("/dev/null", os.O_RDONLY)
+
+
 def name() -> None:
     print(socket.getaddrinfo("registry.test", 443), file=sys.stderr)
 

@@ -21,7 +21,8 @@ from autobot_mcp_bridge.diagnosis.doctor import examine
 from autobot_mcp_bridge.diagnosis.verdict import Report
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.names import ServerId
-from autobot_mcp_bridge.units.manager import manager
+from autobot_mcp_bridge.units.bindings import bus_manager
+from autobot_mcp_bridge.units.manager import SystemctlManager
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
 DEADLINE = "2m"
@@ -72,7 +73,15 @@ async def _examined(server: ServerId, places: Places, deadline: float, *, relax:
     if os.geteuid() != 0:
         raise DeniedError("with systemd, doctor makes units: run it as root")
     row = await asyncio.to_thread(_row, places, server)
-    return await examine(server, places, manager(), row, deadline=deadline, tell=_tell, relax=relax)
+    return await examine(
+        server,
+        places,
+        bus_manager() or SystemctlManager(),
+        row,
+        deadline=deadline,
+        tell=_tell,
+        relax=relax,
+    )
 
 
 def _row(places: Places, server: ServerId) -> dict[str, object] | None:

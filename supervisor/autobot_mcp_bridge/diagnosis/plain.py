@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -76,9 +77,9 @@ def _looked(spec: ServerSpec, places: Places) -> tuple[Command | None, list[Chec
 
 async def _tried(spec: ServerSpec, command: Command, places: Places, deadline: float) -> Verdict:
     words: deque[str] = deque(maxlen=MOST_WORDS)
-    runtime = SubprocessRuntime(
-        places.runtime_dir / "doctor", log=lambda _instance, line: words.append(line)
-    )
+    # Not its own directory, in which it may be running.
+    folder = places.runtime_dir / f"doctor-{os.getpid()}"
+    runtime = SubprocessRuntime(folder, log=lambda _instance, line: words.append(line))
     within = min(spec.timeouts.start, deadline)
     try:
         async with asyncio.timeout(deadline):
@@ -89,6 +90,7 @@ async def _tried(spec: ServerSpec, command: Command, places: Places, deadline: f
         return Verdict(Finding.UNDECIDED, why, advice="run doctor with a larger --deadline")
     finally:
         await runtime.close()
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return _judged(spec, outcome, tuple(words))
 
 

@@ -75,6 +75,7 @@ class Preflight:
         return fail("proxy", text, cause.word, f"run: {command.format(instance)}")
 
     def _host(self) -> Iterator[Check]:
+        yield ok("systemd", f"answers, asked by {self.manager.name}")
         for unit in (PROXY, *PORTS):
             facts = self.manager.facts(unit)
             if facts.active == "active":

@@ -66,7 +66,7 @@ class Search:
         try:
             verdict = await self._diagnose()
         except OutOfTimeError:
-            said = self.first.said if self.first is not None else "it was not even tried"
+            said = self.first.said if self.first is not None else "its first try is not over"
             why = f"does not start ({said}), and the time was over before its cause was found"
             verdict = Verdict(Finding.UNDECIDED, why, advice="run doctor with a larger --deadline")
         return replace(verdict, outcome=self.first)
@@ -110,7 +110,13 @@ class Search:
         for change in wrapped.flushing(self._original):
             if (await self._try(wrapped.named(change), change.lines)).works:
                 return Verdict(change.code, why, (change,), "" if change.key else advice)
-        return Verdict(Finding.STDOUT_BUFFERED, why, advice=advice)
+        # One that was about to answer when its stdin was closed is slow, and does not buffer.
+        return await self._slower() or Verdict(Finding.STDOUT_BUFFERED, why, advice=advice)
+
+    async def _slower(self) -> Verdict | None:
+        within = min(SLOWER * self._start, self._left * 0.8)
+        outcome = await self._try("for longer", (), within)
+        return self._slow(outcome) if outcome.works else None
 
     async def _noisy(self, noise: str) -> Verdict | None:
         change = wrapped.filtered(self._original, noise)
@@ -162,11 +168,9 @@ class Search:
         return Verdict(Finding.SANDBOX, why, tuple(exact))
 
     async def _own_fault(self, first: Outcome, free: Outcome) -> Verdict:
-        if first.silent and not first.unread:
-            # It reads at once, and may be slow nevertheless.
-            slower = await self._try("for longer", (), min(SLOWER * self._start, self._left * 0.8))
-            if slower.works:
-                return self._slow(slower)
+        # It reads at once, and may be slow nevertheless.
+        if first.silent and not first.unread and (slow := await self._slower()):
+            return slow
         if free.cause is DeathCause.EXEC:
             why = f"cannot be executed: {free.said}"
             return Verdict(Finding.PROGRAM_UNUSABLE, why, advice="mend the program, or its mode")

@@ -119,7 +119,7 @@ class Report:
         verdict, outcome = self.verdict, self.verdict.outcome
         lines = [self.summary]
         if verdict.lines:
-            lines += ["", f"{self._file}:", *_indented(("[Service]", *verdict.lines))]
+            lines += ["", f"add to {self._file}:", *_indented(("[Service]", *verdict.lines))]
             lines += ["then:", *_indented(("systemctl daemon-reload",))]
         if verdict.key:
             lines += ["", "servers.json:", *_indented((_as_keys(verdict.key),))]

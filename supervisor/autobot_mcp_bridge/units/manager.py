@@ -5,11 +5,15 @@ installed; the same tests hold both.
 """
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from autobot_mcp_bridge.units.systemctl import run_tool, systemctl
+from autobot_mcp_bridge.units.systemctl import (
+    SystemctlError,
+    SystemctlTimeoutError,
+    run_tool,
+    systemctl,
+)
 
 # Of a start that is not bounded by the unit, and of a stop: TimeoutStopSec= and the records.
 JOB_WITHIN = 20.0
@@ -108,13 +112,14 @@ class SystemctlManager:
         systemctl("start", [unit], timeout=JOB_WITHIN)
 
     def stop(self, unit: str) -> None:
-        systemctl("stop", [unit], timeout=JOB_WITHIN)
+        try:
+            systemctl("stop", [unit], timeout=JOB_WITHIN)
+        except SystemctlTimeoutError:
+            raise
+        except SystemctlError:
+            if self.facts(unit).active not in {"inactive", "failed"}:
+                raise
 
     def reset_failed(self, unit: str) -> None:
         if self.facts(unit).active == "failed":
             systemctl("reset-failed", [unit], timeout=JOB_WITHIN)
-
-
-def manager(bindings: Callable[[], Manager | None] = lambda: None) -> Manager:
-    """The quicker one of those that are there."""
-    return bindings() or SystemctlManager()

@@ -98,6 +98,23 @@ async def test_a_late_answer_is_a_slow_start():
     assert (verdict.code, verdict.key) == ("slow_start", {"timeouts": {"start": "9s"}})
 
 
+class Late(Needy):
+    """Reads the question at once, and answers after `seconds`, with its stdin closed or not."""
+
+    async def attempt(self, lines, within, longer=0.0):
+        self.tries.append(lines)
+        if within > 3.0:
+            return Outcome(Stage.READY, seconds=3.0)
+        return Outcome(Stage.INITIALIZE, "no answer", flushed=within > 1.0)
+
+
+@pytest.mark.parametrize("start", ["1s", "2s"])
+async def test_a_slow_server_is_none_that_buffers(start):
+    verdict = await search(Late([], None), timeouts={"start": start}).diagnose()
+
+    assert (verdict.code, verdict.key) == ("slow_start", {"timeouts": {"start": "6s"}})
+
+
 async def test_when_the_time_is_over_it_says_so():
     verdict = await search(Needy([], READY), deadline=0.0).diagnose()
 
