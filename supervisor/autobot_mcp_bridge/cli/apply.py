@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         retry=not args.no_retry,
     )
     there = {**applier.existing(), **applier.addresses.existing()}
-    done = applier.plan() if args.check else applier.apply()
+    done = applier.plan() if args.check else _apply(applier)
     if args.diff:
         _show(done, there)
     if args.json:
@@ -57,6 +57,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _summary(done, there, would=args.check)
     return 0
+
+
+def _apply(applier: Applier) -> Plan:
+    try:
+        return applier.apply()
+    finally:
+        applier.try_host()
 
 
 def _summary(done: Plan, there: dict[str, str], *, would: bool) -> None:

@@ -146,7 +146,6 @@ class Applier:
         """
         self.places.state_dir.mkdir(parents=True, exist_ok=True)
         self.lay()
-        self.try_host()
         with locked(self.places.state_dir):
             fetches = self._fetches()[1]
             fetches.take_in()
@@ -178,7 +177,10 @@ class Applier:
             self.say(str(error))
 
     def try_host(self) -> None:
-        """Find out what this host keeps of the sandbox: once a boot, and whenever apply is asked."""
+        """Find out what this host keeps of the sandbox: once a boot, and whenever a person asks.
+
+        It takes a second, for which nobody waits with the lock or for a change.
+        """
         if not self._is_host or (enforced.read(self.places.enforced) and not self.retry):
             return
         facts = probe.try_host(self.places.runtime_dir)

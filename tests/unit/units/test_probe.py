@@ -73,6 +73,8 @@ def test_every_promise_is_tried_once(probe):
         ("cpu_weight", {**V2, "cpu.weight": "100"}, True, {}, False),
         ("cpu_weight", {}, True, {}, False),
         ("cpu", {}, True, {}, False),
+        ("cpu", {"cpu.max": "max 100000", "cpu.stat": "nr_throttled 0"}, True, {}, False),
+        ("cpu", {"cpu.cfs_quota_us": "-1", "cpu.stat": "nr_throttled 0"}, False, {}, False),
         ("io_weight", {}, True, {}, False),
     ],
 )
