@@ -49,6 +49,7 @@ def test_a_server_can_only_what_its_profile_and_network_mode_are_for(found, prom
 def test_every_promise_is_asked_for_and_nothing_is_wrong(found, record_property):
     attempts = sum(map(len, found.plain.values()))
     record_property("attempts", attempts * len(found.faces))
+    record_property("wrong", len(list(report.wrong(found))))
     print(*report.lines(found), sep="\n")
 
     assert [*found.plain] == [*PROMISES]
