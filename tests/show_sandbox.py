@@ -41,7 +41,6 @@ CHECKS: dict[str, Check] = {
     "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),
     "support": lab("test_support.py", "the archive for a report, without secrets"),
     "secrets": lab("test_secrets.py", "a sentinel secret is found nowhere", hits=0),
-    "names": lab("test_names.py", "names mode: listed hosts, and no other"),
     "root": lab("test_root.py", "a root of its own, directory or image", exposure=0.3),
     "image": lab("test_image.py", "the sandbox image is the same, byte for byte"),
     "host": lab("test_host.py", "limits, and what their cgroups tell"),

@@ -1,17 +1,18 @@
 """Each profile in each network mode that it can have, as definitions of servers."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.server import Network, ServerSpec
 from autobot_mcp_bridge.units.live import LIVE_PROFILES
-from autobot_mcp_bridge.units.network import BUILT
 from autobot_mcp_bridge.units.profiles import PROFILES
 from support.installed import spec_of
 
 # Of networks that mean something in the lab only; the second is one of IANA's for the sinks of
 # queries (AS112), so public as far as the internet goes, and nobody's.
 LISTED = ("192.175.48.7", "2620:4f:8000::/64")
+NAMED = ("api.example.com",)
+MODES = get_args(Network.model_fields["mode"].annotation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Face:
         command = words or ("/bin/cat",)
         if self.profile in LIVE_PROFILES:
             command = (f"/opt/live/{self.profile}", *words)
-        network = {"mode": self.mode, "allow": LISTED if self.mode == "list" else ()}
+        allowed = {"list": LISTED, "names": NAMED}.get(self.mode, ())
+        network = {"mode": self.mode, "allow": allowed}
         name = f"{self.profile}-{self.mode}"
         return spec_of(name, *command, profile=self.profile, network=network, **keys)
 
@@ -48,6 +50,6 @@ class Face:
 FACES = [
     Face(profile, mode)
     for profile in PROFILES
-    for mode in BUILT
-    if profile not in LIVE_PROFILES or mode in ("list", "internet")
+    for mode in MODES
+    if profile not in LIVE_PROFILES or mode not in ("none", "loopback")
 ]

@@ -68,7 +68,7 @@ class Report:
             case "make an AF_NETLINK socket" | "ask for the interfaces":
                 return profile.interfaces and face.mode != "none"
             case "talk to itself over loopback":
-                return face.mode == "loopback"
+                return face.mode in ("loopback", "names")
             case "unshare the user namespace":
                 return "user" in profile.namespaces
             case "execute from its cache":
