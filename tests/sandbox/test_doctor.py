@@ -294,6 +294,29 @@ async def test_a_masked_and_a_stopped_server_are_told_without_any_try(host):
     assert (status, found["code"]) == (0, None)
 
 
+async def test_a_set_up_that_fails_is_named_by_its_step_and_by_what_is_missing(host):
+    await check(host, "sh", "-ec", "mkdir -p /srv/gone; chmod 755 /srv/gone")
+    await apply(host, server("cwd", "healthy", cwd="/srv/gone"))
+    await check(host, "rmdir", "/srv/gone")
+
+    status, found = await examine(host, "cwd")
+
+    assert (status, found["code"]) == (1, "setup_failed")
+    assert "CHDIR" in found["summary"]
+    assert "/srv/gone" in found["summary"]
+    assert traces(host) == ""
+
+
+async def test_a_definition_that_apply_refuses_is_told_with_its_mistake(host):
+    host.write_servers(server("refused", "healthy", cwd="/srv/never-there"))
+    await run(host, "mcp-bridge", "apply")
+
+    status, found = await examine(host, "refused")
+
+    assert (status, found["code"], found["tries"]) == (1, "not_in_force", 0)
+    assert "/srv/never-there" in found["summary"]
+
+
 @pytest.mark.parametrize("signal", ["SIGTERM", "SIGINT", "SIGKILL"])
 async def test_nothing_is_left_of_a_doctor_that_is_ended(host, signal):
     await apply(host, server("slow", "slow", "60"), server("healthy", "healthy"))

@@ -1,7 +1,6 @@
 """Where a server is tried: on diagnostic instances, or without systemd as a child process."""
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +15,7 @@ from autobot_mcp_bridge.diagnosis.process import (
     newest_invocation,
 )
 from autobot_mcp_bridge.diagnosis.sample import Sample, sample
+from autobot_mcp_bridge.diagnosis.setup_failure import failed_step
 from autobot_mcp_bridge.diagnosis.talk import Talk, next_era
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death, DeathCause
@@ -23,6 +23,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import Era
 from autobot_mcp_bridge.runtimes.base import Runtime, StartError
 from autobot_mcp_bridge.runtimes.systemd import handover
+from autobot_mcp_bridge.runtimes.systemd.handover import Handed
 from autobot_mcp_bridge.units.instances import service_of
 from autobot_mcp_bridge.units.manager import Manager
 
@@ -30,7 +31,8 @@ from autobot_mcp_bridge.units.manager import Manager
 HANDOVER_WITHIN = 20.0
 # A server that ends at the end of its stdin does so within this.
 GRACE = 1.0
-JOURNAL_WITHIN = 5.0
+# Between two looks for a set-up that failed.
+PAUSE = 0.2
 # Processes of one try: the question of its era, and then one in each era.
 MOST_PROCESSES = 3
 
@@ -84,7 +86,7 @@ class UnitBench:
     async def _once(self, made: Sample, within: float, longer: float) -> Outcome | WrongEraError:
         try:
             async with asyncio.timeout(HANDOVER_WITHIN):
-                handed = await handover.fetch(made.socket)
+                handed = await self._handed(made)
         except TimeoutError:
             return Outcome(Stage.SETUP, f"no hello of its launcher within {HANDOVER_WITHIN:g} s")
         except handover.LaunchError as error:
@@ -115,15 +117,44 @@ class UnitBench:
             await asyncio.to_thread(self._manager.stop, service_of(made.instance))
             return (await process.ended()).last_words
 
+    async def _handed(self, made: Sample) -> Handed:
+        """The pipes; or that its set-up fails, which systemd may try again and again for long.
+
+        Raises:
+            HandoverError: there are none.
+        """
+        before = await asyncio.to_thread(newest_invocation, made.instance)
+        fetching = asyncio.create_task(handover.fetch(made.socket))
+        try:
+            while True:
+                await asyncio.wait({fetching}, timeout=PAUSE)
+                if not fetching.done() and await self._has_failed(made, before):
+                    # Without a hello; or the launcher's error is on its way.
+                    await asyncio.wait({fetching}, timeout=GRACE)
+                    if not fetching.done():
+                        raise handover.GivenUpError("the unit ended before it ran")
+                if fetching.done():
+                    return fetching.result()
+        finally:
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+
+    async def _has_failed(self, made: Sample, before: str | None) -> bool:
+        """Whether an invocation has ended; a missing directory keeps its record from being written."""
+        if await asyncio.to_thread(newest_invocation, made.instance) != before:
+            return True
+        facts = await asyncio.to_thread(self._manager.facts, service_of(made.instance))
+        return before is None and facts.result not in {"", "success"}
+
     async def _set_up(self, made: Sample) -> Outcome:
-        """What systemd says of a set-up that failed, which is the step and its own line."""
+        """The step that failed, and how systemd ended; of all tries of one connection one."""
+        step = await asyncio.to_thread(failed_step, self._original, service_of(made.instance))
         invocation = await asyncio.to_thread(newest_invocation, made.instance)
         if invocation is None:
-            return Outcome(Stage.SETUP, "systemd could not set up its unit")
+            said = step or "its unit ends before its program runs"
+            return Outcome(Stage.SETUP, self._redact(said), Death(DeathCause.RESOURCES))
         death = await death_of_record(made.instance, invocation, self._redact, began=False)
-        line = await asyncio.to_thread(_manager_line, service_of(made.instance))
-        said = f"{death.describe()}: {self._redact(line)}" if line else death.describe()
-        return Outcome(Stage.SETUP, said, death)
+        return Outcome(Stage.SETUP, self._redact(step) or death.describe(), death)
 
 
 class ChildBench:
@@ -158,21 +189,3 @@ class ChildBench:
             return error
         finally:
             await process.stop(GRACE)
-
-
-def _manager_line(unit: str) -> str:
-    """The manager's last line about the unit that names a failed step; "" without one. Blocks."""
-    words = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=50", "_PID=1"]
-    try:
-        done = subprocess.run(
-            [*words, f"UNIT={unit}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=JOURNAL_WITHIN,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    told = [line for line in lines if "Failed" in line and "step" not in line]
-    return told[-1].strip() if told else ""

@@ -150,6 +150,7 @@ def next_era(outcome: Outcome | WrongEraError, era: Era | None) -> Era | None:
     if isinstance(outcome, WrongEraError):
         return outcome.era or Era.HANDSHAKE
     # A server that ends at a question of the other era has not failed yet.
-    if era is None and not outcome.works and outcome.death is not None:
+    asked = outcome.stage >= Stage.INITIALIZE
+    if era is None and asked and not outcome.works and outcome.death is not None:
         return Era.HANDSHAKE
     return None
