@@ -28,11 +28,7 @@ class Keeper:
 
     def add(self, spec: ServerSpec) -> Instance:
         deaths = self.deaths.setdefault(spec.instance, [])
-
-        async def restored(_channel: object) -> None:
-            return
-
-        hooks = Hooks(restored, lambda *_: None, lambda: None, deaths.append, lambda _: None)
+        hooks = Hooks(lambda: None, deaths.append, lambda _reason: None)
         instance = Instance(
             spec, self.runtime, lambda spec: Command(spec.command), hooks, max_calls=64
         )
