@@ -84,7 +84,8 @@ def fill(uv: Path, directory: Path, base: Path, store: Store, job: Job) -> None:
         directory / "bin/python",
         "--require-hashes",
     ]
-    words += ["--requirement", directory / LOCK, *_only_wheels()]
+    # As pip does: the servers cannot write there, and would compile all of it at each start.
+    words += ["--compile-bytecode", "--requirement", directory / LOCK, *_only_wheels()]
     job.run([uv, *words], env=env, cwd=store.root)
 
 

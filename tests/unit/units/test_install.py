@@ -113,6 +113,12 @@ def test_a_range_is_resolved_once_and_then_kept(command, version, store, environ
     assert registry.hits == []
 
 
+def test_what_is_installed_is_compiled_already_since_servers_cannot_write_there(store, environ):
+    spec, _ = install(PYPI, store, environ)
+
+    assert [*store.directory(spec, "1.0.0").glob("lib/python3*/site-packages/**/made_tool*.pyc")]
+
+
 def test_what_a_package_is_installed_with_is_held_to_its_range(store, environ):
     alone, _ = install(PYPI, store, environ)
     together, installed = install(PYPI.replace("uvx", "uvx --with made-lib<2"), store, environ)
