@@ -30,6 +30,7 @@ TIMEOUTS = {
     "bursts": 3600.0,
     "chaos": 1800.0,
     "deb": 3600.0,
+    "fleet": 3600.0,
     "conformance": 1800.0,
     "molecule": 3600.0,
     "package": 3600.0,
