@@ -66,7 +66,7 @@ CHECKS: dict[str, Check] = {
         browser_offline=1.2,
         browser_online=1.7,
     ),
-    "report": lab("test_report.py", "forbidden attempts, with their controls"),
+    "report": lab("test_report.py", "forbidden attempts, with their controls", wrong=0),
     "work": lab("test_work.py", "real servers do real work", **WORK),
     "doctor": lab("test_doctor.py", "12 broken servers, each named and mended"),
     "secrets": lab("test_secrets.py", "a sentinel secret is found nowhere", hits=0),

@@ -285,14 +285,14 @@ def of_processes(there):
 
 def of_the_kernel():
     found = {
-        f"make a {name} namespace": lambda flag=flag: in_child(lambda: call(LIBC.unshare(flag)))
+        f"unshare the {name} namespace": lambda flag=flag: in_child(
+            lambda: call(LIBC.unshare(flag))
+        )
         for name, flag in NAMESPACES.items()
     }
     # With a user namespace of its own a process has every capability in there.
     both = NAMESPACES["user"] | NAMESPACES["mount"]
-    found["make a mount namespace within a user's"] = lambda: in_child(
-        lambda: call(LIBC.unshare(both))
-    )
+    found["unshare user and mount namespaces"] = lambda: in_child(lambda: call(LIBC.unshare(both)))
     return found | {
         "mount a file system": lambda: in_child(mount),
         "change the root directory": lambda: in_child(lambda: os.chroot("/")),

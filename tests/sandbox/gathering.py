@@ -69,7 +69,7 @@ class Report:
                 return profile.interfaces and face.mode != "none"
             case "talk to itself over loopback":
                 return face.mode == "loopback"
-            case "make a user namespace":
+            case "unshare the user namespace":
                 return "user" in profile.namespaces
             case "execute from its cache":
                 return face.profile in LIVE_PROFILES

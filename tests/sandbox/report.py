@@ -46,10 +46,20 @@ def _line(*cells: str) -> str:
 
 def among(faces: Collection[Face]) -> str:
     """The faces in few words: by profile and by mode where that says it."""
+    others = [face for face in FACES if face not in faces]
+    if (shown := _product(faces)) is not None:
+        return shown
+    if (shown := _product(others)) is not None:
+        return f"all but {shown}"
+    return ", ".join(str(face) for face in FACES if face in faces)
+
+
+def _product(faces: Collection[Face]) -> str | None:
+    """The same, where they are all modes of some profiles, all profiles of some modes, or so."""
     profiles = list(dict.fromkeys(face.profile for face in FACES if face in faces))
     modes = list(dict.fromkeys(face.mode for face in FACES if face in faces))
     if {face for face in FACES if face.profile in profiles and face.mode in modes} != {*faces}:
-        return ", ".join(str(face) for face in FACES if face in faces)
+        return None
     every_profile = {face.profile for face in FACES if face.mode in modes} == {*profiles}
     every_mode = {face.mode for face in FACES if face.profile in profiles} == {*modes}
     shown = [

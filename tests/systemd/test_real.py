@@ -1,9 +1,13 @@
 """The servers of examples/servers.json, from npm and PyPI, as units: installed, sandboxed, called."""
 
+import ipaddress
 import json
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
+from autobot_mcp_bridge.model.addresses import public
 from autobot_mcp_bridge.units.pip_settings import uv_environment
 from lab import lent, recipe
 from rules.tree import ROOT
@@ -52,6 +56,9 @@ async def test_npx_and_uvx_themselves_start_real_servers_in_their_weaker_sandbox
     call = calls[chosen["name"]]
     timeouts = {"start": f"{INSTALLED_WITHIN}s", "call": f"{INSTALLED_WITHIN}s"}
     live = {"name": f"live-{profile}", "profile": profile, "timeouts": timeouts}
+    # A mirror is often at an address that is not the internet's.
+    if (near := _not_public(lent.registries())) and "network" not in chosen:
+        live["network"] = {"mode": "list", "allow": near}
     env = {**uv_environment({**lent.registries(), "HOME": "/root"}), **chosen.get("env", {})}
     env.pop("HOME")
     online.write_servers({**chosen, **live, "env": env})
@@ -64,3 +71,17 @@ async def test_npx_and_uvx_themselves_start_real_servers_in_their_weaker_sandbox
     unit = f"autobot-mcp-bridge@{live['name']}.service"
     shown = properties(online.container, unit, "ActiveState", "PrivateNetwork", "DynamicUser")
     assert shown == {"ActiveState": "active", "PrivateNetwork": "no", "DynamicUser": "yes"}
+
+
+def _not_public(variables):
+    """Addresses of the registries that the mode internet does not let through."""
+    hosts = {urlsplit(text).hostname for text in variables.values() if text.startswith("http")}
+    found = {
+        entry[4][0] for host in hosts if host for entry in socket.getaddrinfo(host, 443, type=1)
+    }
+    networks = [ipaddress.ip_network(text) for line in public() for text in line]
+    return sorted(
+        text
+        for text in found
+        if not any(ipaddress.ip_address(text) in network for network in networks)
+    )

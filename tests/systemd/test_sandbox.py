@@ -30,6 +30,15 @@ def test_node_runs_in_the_sandbox(installed):
         assert output(one) == "42\n"
 
 
+def test_node_knows_its_interfaces_where_it_has_a_network(installed):
+    program = "console.log(Object.keys(require('os').networkInterfaces()).join())"
+    words, network = ("/usr/bin/node", "-e", program), {"mode": "loopback"}
+    specs = [spec_of("online", *words, network=network), spec_of("offline", *words)]
+    with instances(installed, specs) as (online, offline):
+        assert output(online) == "lo\n"
+        assert output(offline) == ""
+
+
 def test_memory_above_the_limit_is_not_to_be_had(installed):
     program = ("/usr/bin/python3", "-I", "-S", "-c", EATER)
     limits = {"memory": "64M"}

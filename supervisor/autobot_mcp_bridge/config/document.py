@@ -72,7 +72,8 @@ own wishes stand in a drop-in `90-*.conf` of the unit.
 | `list` | the addresses and networks of `network.allow`, and the host's resolvers |
 | `internet` | public addresses of IPv4 and IPv6, and the host's resolvers; not loopback, link-local, metadata, private (RFC 1918, ULA), carrier-grade NAT, multicast, documentation and other reserved ones, and no IPv4 behind 6to4, Teredo or NAT64 |
 
-The resolvers are those of `/etc/resolv.conf` when `mcp-bridge apply` runs, whatever their addresses, but for two kinds:
+The resolvers are those of `/etc/resolv.conf` when `mcp-bridge apply` runs (others count from it and a server's next
+start on), whatever their addresses, but for two kinds:
 one on loopback (other than `127.0.0.53` and `127.0.0.54`), where all services of the host would be reached, too, and one
 at an address of a metadata service or link-local. `mcp-bridge check` says which are let through and which are not.
 `max_exposure` is compared with `systemd-analyze security --offline=true` of the unit with all its drop-ins, an

@@ -35,6 +35,20 @@ async def test_figure_and_bar_are_told_and_what_was_before_stays(host):
         assert await client.text("echo", text="hello") == "hello"
 
 
+async def test_check_says_what_a_network_mode_lets_through(host):
+    host.container.write("/etc/resolv.conf", "nameserver 10.88.77.1\nnameserver 127.0.0.1\n")
+    await host.serve(
+        echo("out", network={"mode": "internet"}),
+        echo("some", network={"mode": "list", "allow": ["192.0.2.0/24"]}),
+        echo("judged"),
+    )
+    said = host.container.run("mcp-bridge", "check").err
+
+    assert "out: network internet: public addresses, no private" in said
+    assert "some: network list: 192.0.2.0/24; resolvers 10.88.77.1; not resolver 127.0.0.1" in said
+    assert "judged: network" not in said
+
+
 async def test_what_an_administrator_has_added_counts(host):
     await host.serve(echo("judged", max_exposure=0.2))
     host.container.write(f"{OWN}/90-own.conf", "[Service]\nNoNewPrivileges=no\nPrivateUsers=no\n")
