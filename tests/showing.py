@@ -31,6 +31,7 @@ TIMEOUTS = {
     "chaos": 1800.0,
     "deb": 3600.0,
     "doctor": 2400.0,
+    "fleet": 3600.0,
     "conformance": 1800.0,
     "molecule": 3600.0,
     "package": 3600.0,
@@ -40,6 +41,7 @@ TIMEOUTS = {
     "rotate": 2400.0,
     "site": 3600.0,
     "upgrade": 2400.0,
+    "work": 3600.0,
 }
 TIMEOUT = 1200.0
 

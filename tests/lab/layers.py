@@ -32,10 +32,21 @@ def layer(
     key: object,
     make: Callable[[Container], None],
     binds: Iterable[Bind] = (),
+    *,
+    over: Iterable[str] = (),
+    only: str | None = None,
 ) -> str:
     """Return the layer's place below the cache; it is made if it is not there.
 
-    `key` is what it depends on: another one means another layer.
+    Args:
+        lab: whose container makes it.
+        suite: of the base.
+        name: of the layer.
+        key: what it depends on: another one means another layer.
+        make: installs it in the container that is given.
+        binds: what that container sees of the host.
+        over: further layers that it is made over; whoever uses it need not have them.
+        only: the one directory that is kept, without the first slash; None: all that was written.
 
     Raises:
         LabError: it cannot be made.
@@ -47,14 +58,15 @@ def layer(
     if not wanted.exists():
         with locked(layers / f"{suite}-{name}.lock", within=2 * MAKE_TIMEOUT):
             if not wanted.exists():
-                _make(lab, suite, wanted, make, binds)
+                name = f"make-{suite}"[:15]
+                container = labs.up(lab, name, suite, host_network=True, binds=binds, layers=over)
+                _make(container, wanted, make, only)
     return str(wanted.relative_to(lab.cache))
 
 
 def _make(
-    lab: Lab, suite: str, wanted: Path, make: Callable[[Container], None], binds: Iterable[Bind]
+    container: Container, wanted: Path, make: Callable[[Container], None], only: str | None
 ) -> None:
-    container = labs.up(lab, f"make-{suite}"[:15], suite, host_network=True, binds=binds)
     try:
         make(container)
         # As a machine is turned off, so that every file is as its writer left it.
@@ -62,6 +74,8 @@ def _make(
         if not until(lambda: not container.is_up, within=OFF_WITHIN):
             raise LabTimeoutError(f"{container.name} does not power off")
         upper = container.place.folder / "upper"
+        if only is not None:
+            upper = _alone(upper / only, container.place.folder / "only", only)
         for name in _NOT_KEPT:
             path = upper / name
             if path.is_dir():
@@ -72,3 +86,12 @@ def _make(
     finally:
         container.down()
         keeper.forget(container.place)
+
+
+def _alone(directory: Path, root: Path, path: str) -> Path:
+    """Move the directory to the same path below another root, and return that root."""
+    (root / path).parent.mkdir(parents=True)
+    for made in (root, *(root / parent for parent in Path(path).parents)):
+        made.chmod(0o755)
+    directory.rename(root / path)
+    return root

@@ -276,14 +276,20 @@ def socket_in(namespace: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
 
 
 def installed_product(
-    lab: Lab, suite: str, name: str, binds: Iterable[Bind] = (), *, host_network: bool = False
+    lab: Lab,
+    suite: str,
+    name: str,
+    binds: Iterable[Bind] = (),
+    *,
+    host_network: bool = False,
+    layers: Iterable[str] = (),
 ) -> Product:
-    """Boot a container of its own with the product in it."""
+    """Boot a container of its own with the product in it, over layers beside the program's."""
     container = labs.up(
         lab,
         name,
         suite,
-        layers=[program_layer(lab, suite)],
+        layers=[program_layer(lab, suite), *layers],
         binds=binds,
         host_network=host_network,
     )

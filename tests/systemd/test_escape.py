@@ -231,16 +231,17 @@ def test_a_server_gets_the_words_and_variables_of_its_definition(installed, case
                 assert handed.rest() == b""
                 got.append(handed.read())
 
-    for (words, variables), (one, data) in zip(given, zip(made, got, strict=True), strict=True):
+    for (words, variables), spec, data in zip(given, specs, got, strict=True):
         expected = b"".join(word.encode() + b"\0" for word in (*SHOW, *words)) + b"\0"
         assert data.startswith(expected)
         found = dict(pair.split(b"=", 1) for pair in data[len(expected) :].split(b"\0") if pair)
-        cache = f"/var/cache/mcp-bridge/default/-/{one.name}"
+        cache = f"/var/cache/mcp-bridge/default/-/{spec.name}"
         assert found == {
             name.encode(): value.encode()
             for name, value in {
-                "MCP_INSTANCE": one.name,
+                "MCP_INSTANCE": spec.instance,
                 "PYTHONUNBUFFERED": "1",
+                **dict.fromkeys(("USER", "LOGNAME"), spec.id.unit_user),
                 "XDG_CACHE_HOME": cache,
                 **variables,
             }.items()

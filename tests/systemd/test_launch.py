@@ -88,7 +88,8 @@ async def test_a_program_that_cannot_be_started_says_so_on_the_connection(instal
 def test_the_environment_is_the_listed_variables_and_the_credentials_and_nothing_else(installed):
     installed.write("/etc/credstore/github-acme", "s3cret value\n", mode=0o600)
     keys = {"env": {"LOG_LEVEL": "info"}, "credentials": {"TOKEN": "github-acme"}}
-    with instance(installed, spec_of("variables", *SHOW_ENVIRONMENT, **keys)) as one:
+    spec = spec_of("variables", *SHOW_ENVIRONMENT, **keys)
+    with instance(installed, spec) as one:
         pairs = output(one).decode().split("\0")[:-1]
         shown = installed.check("systemctl", "show", one.service)
 
@@ -96,6 +97,7 @@ def test_the_environment_is_the_listed_variables_and_the_credentials_and_nothing
     assert dict(pair.split("=", 1) for pair in pairs) == {
         "PATH": "/bin:/usr/local/bin:/usr/bin:/bin",
         "HOME": f"/var/lib/{home}",
+        **dict.fromkeys(("USER", "LOGNAME"), spec.id.unit_user),
         "LANG": "C.UTF-8",
         "XDG_CACHE_HOME": f"/var/cache/{home}",
         "PYTHONUNBUFFERED": "1",

@@ -56,10 +56,14 @@ def directory(spec: ServerSpec) -> str:
 
 def environment(spec: ServerSpec, command: Command, facts: Facts) -> Mapping[str, str]:
     """The variables that the unit lists for the server; a later one wins over an earlier."""
+    user = spec.run_as or spec.id.unit_user
     return {
         # A node or python of its own finds its siblings.
         "PATH": f"{posixpath.dirname(command.argv[0])}:{_SYSTEM_PATH}",
         "HOME": f"{facts.state}/{directory(spec)}",
+        # getpwuid(3) would ask systemd for it, by a socket of AF_UNIX; Python asks these first.
+        "USER": user,
+        "LOGNAME": user,
         "XDG_CACHE_HOME": f"{facts.cache}/{directory(spec)}",
         # A python server would otherwise keep its answers in a block buffer.
         "PYTHONUNBUFFERED": "1",

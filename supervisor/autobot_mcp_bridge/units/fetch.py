@@ -83,6 +83,7 @@ def as_document(spec: PackageSpec) -> dict[str, object]:
         "version": spec.version,
         "exact": spec.exact,
         "extras": spec.extras,
+        "needs": spec.needs,
     }
 
 
@@ -94,7 +95,8 @@ def from_document(found: Any) -> PackageSpec:
     """
     kind, name, version = Kind(found["kind"]), str(found["name"]), found["version"]
     exact, extras = bool(found["exact"]), tuple(map(str, found["extras"]))
-    return PackageSpec(kind, name, version, exact, None, (), extras)
+    needs = tuple(map(str, found.get("needs", ())))  # a request of an older program has none
+    return PackageSpec(kind, name, version, exact, None, (), extras, needs)
 
 
 @dataclass(frozen=True, slots=True)

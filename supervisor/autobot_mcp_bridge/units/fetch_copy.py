@@ -106,6 +106,8 @@ class Copy:
             )
             try:
                 self._bytes_of(from_, to)
+                # Python compiles at each start what is newer than its .pyc, or merely of another time.
+                os.utime(to, ns=(status.st_mtime_ns, status.st_mtime_ns))
             finally:
                 os.close(to)
         finally:

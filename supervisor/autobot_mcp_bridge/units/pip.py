@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,18 +14,20 @@ from autobot_mcp_bridge.units.store import LOCK, Store, fresh_directory
 OPTIONS = ("--no-input", "--disable-pip-version-check", "--quiet")
 
 
-def lock(requirement: str, base: Path, store: Store, job: Job) -> str:
-    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file.
+def lock(requirements: Sequence[str], base: Path, store: Store, job: Job) -> str:
+    """Everything that the requirements need, pinned, with hashes, as pip's requirements file.
 
     Raises:
         InstallError: pip failed.
     """
-    return _lock(requirement, [], base, store, job)
+    return _lock(requirements, [], base, store, job)
 
 
-def _lock(requirement: str, options: list[str], base: Path, store: Store, job: Job) -> str:
+def _lock(
+    requirements: Sequence[str], options: list[str], base: Path, store: Store, job: Job
+) -> str:
     words = [*_pip(base, store, job), "install", "--dry-run", "--ignore-installed", "--report", "-"]
-    words += [*OPTIONS, *options, *_only_wheels(), requirement]
+    words += [*OPTIONS, *options, *_only_wheels(), *requirements]
     output = job.run(words, env=job.environ, cwd=store.root)
     try:
         rows = [_row(item) for item in json.loads(output)["install"]]
@@ -39,7 +42,7 @@ def newest(requirement: str, base: Path, store: Store, job: Job) -> str:
     Raises:
         InstallError: pip failed.
     """
-    return _lock(requirement, ["--no-deps"], base, store, job)
+    return _lock([requirement], ["--no-deps"], base, store, job)
 
 
 def fill(directory: Path, base: Path, store: Store, job: Job) -> None:

@@ -25,11 +25,11 @@ def resolve(spec: PackageSpec, store: Store, job: Job) -> str:
         InstallError: there is none, or the index does not answer.
     """
     base = base_python()
-    found = uv.find(job)
+    found, wanted = uv.find(job), (_requirement(spec), *spec.needs)
     if found is not None:
-        lock = uv.lock(found, _requirement(spec), base, store, job, fresh=spec.name)
+        lock = uv.lock(found, wanted, base, store, job, fresh=spec.name)
     else:
-        lock = pip.lock(_requirement(spec), base, store, job)
+        lock = pip.lock(wanted, base, store, job)
     return _pinned(lock, spec)
 
 
@@ -67,12 +67,12 @@ def install(spec: PackageSpec, version: str, store: Store, job: Job) -> Installe
     directory = store.directory(spec, version)
     fresh_directory(directory)
     extras = f"[{','.join(spec.extras)}]" if spec.extras else ""
-    requirement = f"{spec.name}{extras}=={version}"
+    wanted = (f"{spec.name}{extras}=={version}", *spec.needs)
     found = uv.find(job)
     if found is not None:
-        text = uv.lock(found, requirement, base, store, job)
+        text = uv.lock(found, wanted, base, store, job)
     else:
-        text = pip.lock(requirement, base, store, job)
+        text = pip.lock(wanted, base, store, job)
     replace_public(directory / LOCK, text)
     if found is not None:
         uv.fill(found, directory, base, store, job)

@@ -1,5 +1,6 @@
 """What an `npx …` or `uvx …` command names: a package, a version, a program of it, its arguments."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +22,10 @@ _NPM_RANGE = re.compile(r"[0-9A-Za-z.*^~<>=| -]+")
 _PYPI_RANGE = re.compile(r"(?:[<>=!~]=?=?\s*[0-9A-Za-z.*+]+\s*,?\s*)+")
 _BINARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 MAX_NAME_LENGTH = 214  # npm's own limit; a path component holds 255
+_DIGEST = 8  # hexadecimal digits of what a package is installed with, in its directory's name
 
 NPX_ALLOWED = "allowed is npx [-y|--yes] [-p|--package SPEC] SPEC[@VERSION] [ARGUMENT…]"
-UVX_ALLOWED = "allowed is uvx [--from SPEC] NAME[@VERSION] [ARGUMENT…]"
+UVX_ALLOWED = "allowed is uvx [--from SPEC] [--with SPEC]… NAME[@VERSION] [ARGUMENT…]"
 
 
 class Kind(StrEnum):
@@ -41,6 +43,8 @@ class PackageSpec:
         exact: whether `version` is one version, so that nothing is left to resolve.
         binary: the program; None for the package's own one.
         extras: PyPI's extras, sorted.
+        needs: further packages of PyPI in the same environment, each as pip writes it, sorted: an
+            older release of a library, say, where the package's own demands are too wide.
     """
 
     kind: Kind
@@ -50,26 +54,29 @@ class PackageSpec:
     binary: str | None
     args: tuple[str, ...]
     extras: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
-    def package(self) -> tuple[Kind, str, str | None, tuple[str, ...]]:
+    def package(self) -> tuple[object, ...]:
         """What is installed, whatever program is run: servers with an equal one share it."""
-        return self.kind, self.name, self.version, self.extras
+        return self.kind, self.name, self.version, self.extras, self.needs
 
     @property
     def label(self) -> str:
-        """The package as people write it: `mcp[cli]==2.3.0`, `@scope/name@^1`."""
+        """The package as people write it: `mcp[cli]==2.3.0`, `@scope/name@^1`, `a==1 with b<2`."""
         name = f"{self.name}[{','.join(self.extras)}]" if self.extras else self.name
-        if self.version is None:
-            return name
-        if self.kind is Kind.PYPI:
-            return f"{name}=={self.version}" if self.exact else f"{name}{self.version}"
-        return f"{name}@{self.version}"
+        if self.version is not None and self.kind is Kind.PYPI:
+            name = f"{name}=={self.version}" if self.exact else f"{name}{self.version}"
+        elif self.version is not None:
+            name = f"{name}@{self.version}"
+        return " with ".join((name, *self.needs))
 
     @property
     def directory_name(self) -> str:
         """The name below the store, without a version; no character that PATH or a shell minds."""
-        return "+".join((self.name, *self.extras))
+        digest = hashlib.sha256(" ".join(self.needs).encode()).hexdigest()[:_DIGEST]
+        needs = (f"with-{digest}",) if self.needs else ()
+        return "+".join((self.name, *self.extras, *needs))
 
 
 def parse_command(command: Sequence[str]) -> PackageSpec | None:
@@ -131,21 +138,31 @@ def _npm(text: str) -> tuple[str, str | None]:
 
 def _parse_uvx(words: list[str]) -> PackageSpec:
     source: str | None = None
+    needs: list[str] = []
     while words and words[0].startswith("-"):
         flag, equals, value = words.pop(0).partition("=")
-        if flag != "--from" or source is not None:
+        if flag not in {"--from", "--with"} or (flag == "--from" and source is not None):
             _refuse("uvx", flag, UVX_ALLOWED)
         if not equals:
             if not words:
-                raise ValueError(f"uvx --from: the package is missing; {UVX_ALLOWED}")
+                raise ValueError(f"uvx {flag}: the package is missing; {UVX_ALLOWED}")
             value = words.pop(0)
-        source = value
+        if flag == "--with":
+            needs.append(_need(value))
+        else:
+            source = value
     if not words:
         raise ValueError(f"uvx: the program is missing; {UVX_ALLOWED}")
     first, *args = words
     name, extras, version, exact = _pypi(first if source is None else source)
     binary = _binary(first) if source is not None else None
-    return PackageSpec(Kind.PYPI, name, version, exact, binary, tuple(args), extras)
+    together = tuple(sorted(set(needs)))
+    return PackageSpec(Kind.PYPI, name, version, exact, binary, tuple(args), extras, together)
+
+
+def _need(text: str) -> str:
+    name, extras, version, exact = _pypi(text)
+    return PackageSpec(Kind.PYPI, name, version, exact, None, (), extras).label
 
 
 def _pypi(text: str) -> tuple[str, tuple[str, ...], str | None, bool]:

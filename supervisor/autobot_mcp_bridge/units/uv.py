@@ -1,5 +1,6 @@
 """Resolving and installing with uv, where there is one: beside this Python, or on PATH."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from autobot_mcp_bridge.units.job import Job
@@ -14,13 +15,19 @@ def find(job: Job) -> Path | None:
 
 
 def lock(
-    uv: Path, requirement: str, base: Path, store: Store, job: Job, *, fresh: str | None = None
+    uv: Path,
+    requirements: Sequence[str],
+    base: Path,
+    store: Store,
+    job: Job,
+    *,
+    fresh: str | None = None,
 ) -> str:
-    """Everything that the requirement needs, pinned, with hashes, as pip's requirements file.
+    """Everything that the requirements need, pinned, with hashes, as pip's requirements file.
 
     Args:
         uv: the program.
-        requirement: a package, with a range or without.
+        requirements: packages, each with a range or without.
         base: the Python that it is for.
         store: whose cache is used.
         job: the frame.
@@ -30,14 +37,14 @@ def lock(
         InstallError: uv failed.
     """
     options = ["--generate-hashes", *_refresh(fresh)]
-    return _compile(uv, requirement, options, base, store, job)
+    return _compile(uv, requirements, options, base, store, job)
 
 
 def newest(
     uv: Path, requirement: str, base: Path, store: Store, job: Job, *, fresh: str | None = None
 ) -> str:
     """The package alone, pinned to the newest version that fits; otherwise as `lock`."""
-    return _compile(uv, requirement, ["--no-deps", *_refresh(fresh)], base, store, job)
+    return _compile(uv, [requirement], ["--no-deps", *_refresh(fresh)], base, store, job)
 
 
 def _refresh(package: str | None) -> list[str]:
@@ -45,10 +52,10 @@ def _refresh(package: str | None) -> list[str]:
 
 
 def _compile(
-    uv: Path, requirement: str, options: list[str], base: Path, store: Store, job: Job
+    uv: Path, requirements: Sequence[str], options: list[str], base: Path, store: Store, job: Job
 ) -> str:
     wanted = job.log.with_name(f"{job.log.stem}.in")
-    wanted.write_text(requirement + "\n", encoding="utf-8")
+    wanted.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
     words: list[str | Path] = [
         "pip",
         "compile",
@@ -77,7 +84,8 @@ def fill(uv: Path, directory: Path, base: Path, store: Store, job: Job) -> None:
         directory / "bin/python",
         "--require-hashes",
     ]
-    words += ["--requirement", directory / LOCK, *_only_wheels()]
+    # As pip does: the servers cannot write there, and would compile all of it at each start.
+    words += ["--compile-bytecode", "--requirement", directory / LOCK, *_only_wheels()]
     job.run([uv, *words], env=env, cwd=store.root)
 
 

@@ -1,6 +1,9 @@
 """Root's copy of a stranger's directory: what it takes, and what it refuses."""
 
 import os
+import py_compile
+import subprocess
+import sys
 from pathlib import PurePosixPath
 
 import pytest
@@ -48,6 +51,18 @@ def test_files_directories_and_links_within_are_copied_with_plain_modes(source, 
     assert str((target / "lib/up").readlink()) == "../data"
     assert not (target / ".complete.json").exists()
     assert (target / "data").stat().st_ino != (source / "data").stat().st_ino
+
+
+def test_what_is_compiled_already_need_not_be_compiled_at_each_start(source, target):
+    (source / "module.py").write_text("")
+    os.utime(source / "module.py", (0, 1_000_000_000))
+    py_compile.compile(str(source / "module.py"))
+    copy(source, target)
+
+    words = (sys.executable, "-v", "-B", "-c", "import module")
+    env = {"PYTHONPATH": str(target)}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert f"matches {target}/module.py" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from autobot_mcp_bridge.units import pip, pypi
 from autobot_mcp_bridge.units.installer import install_package, package_command
 from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import MARKER
+from autobot_mcp_bridge.units.store import LOCK, MARKER
 from support.registry import serving
 from support.waiting import PATIENCE, eventually
 
@@ -37,6 +37,7 @@ print(install_package(parse_command(sys.argv[2].split()), store, job).version)
 def registry():
     with serving() as found:
         found.add_npm("@made/tool", ["1.0.0", "1.2.0", "2.0.0"], "console.log(process.argv[2])")
+        found.add_pypi("made-lib", ["1.0.0", "1.2.0", "2.0.0"])
         found.add_pypi("made-tool", ["1.0.0", "1.2.0", "2.0.0"], "import sys; print(sys.argv[1])")
         yield found
 
@@ -110,6 +111,21 @@ def test_a_range_is_resolved_once_and_then_kept(command, version, store, environ
     assert installed.version == version
     assert install(command, store, environ)[1].version == version
     assert registry.hits == []
+
+
+def test_what_is_installed_is_compiled_already_since_servers_cannot_write_there(store, environ):
+    spec, _ = install(PYPI, store, environ)
+
+    assert [*store.directory(spec, "1.0.0").glob("lib/python3*/site-packages/**/made_tool*.pyc")]
+
+
+def test_what_a_package_is_installed_with_is_held_to_its_range(store, environ):
+    alone, _ = install(PYPI, store, environ)
+    together, installed = install(PYPI.replace("uvx", "uvx --with made-lib<2"), store, environ)
+
+    assert output(package_command(together, installed)) == "arg"
+    locks = [(store.directory(spec, "1.0.0") / LOCK).read_text() for spec in (alone, together)]
+    assert ["made-lib==1.2.0" in lock for lock in locks] == [False, True]
 
 
 @pytest.mark.parametrize("command", [NPM, PYPI])
@@ -188,12 +204,13 @@ def test_where_there_is_no_uv_pip_installs_the_same(store, environ):
     spec = parse_command(PYPI.split())
     job = Job(store.log_file("pip"), environ)
     directory, base = store.directory(spec, "1.0.0"), pypi.base_python()
-    lock = pip.lock("made-tool==1.0.0", base, store, job)
+    lock = pip.lock(["made-tool==1.0.0", "made-lib<2"], base, store, job)
     directory.mkdir(parents=True)
     (directory / "requirements.txt").write_text(lock)
 
     pip.fill(directory, base, store, job)
 
-    assert lock.startswith("made-tool==1.0.0 --hash=sha256:")
+    names = [line.partition(" --hash=sha256:")[0] for line in lock.splitlines()]
+    assert names == ["made-lib==1.2.0", "made-tool==1.0.0"]
     argv = [directory / "bin/python", directory / "bin/made-tool", "arg"]
     assert subprocess.check_output(argv, text=True).strip() == "arg"

@@ -142,6 +142,16 @@ def test_the_definition_s_variables_win_over_the_command_s_and_those_over_ours()
     assert '"MCP_BRIDGE_ENV_HOME=/var/lib/mcp-bridge/default/-/files"' in found
 
 
+@pytest.mark.parametrize("run_as", [None, "alice"])
+def test_a_server_is_told_the_name_of_its_user_which_it_cannot_look_up(run_as):
+    found = lines(spec(run_as=run_as))
+
+    (user,) = values(found, "User")
+    told = values(found, "Environment")
+    assert f'"MCP_BRIDGE_ENV_USER={user}"' in told
+    assert f'"MCP_BRIDGE_ENV_LOGNAME={user}"' in told
+
+
 @pytest.mark.parametrize(
     ("profile", "command", "argv", "denied"),
     [

@@ -63,7 +63,9 @@ def test_a_uvx_command_names_package_version_program_and_extras(text, expected):
         "npx -p a ../b",
         "npx -p -x b",
         "uvx",
-        "uvx --with x a",
+        "uvx --with",
+        "uvx --with ../x a",
+        "uvx --with -e a",
         "uvx --python 3.12 a",
         "uvx --from git+https://x a",
         "uvx ../a",
@@ -86,3 +88,15 @@ def test_any_other_command_is_none_of_the_two(text):
 def test_two_servers_with_other_arguments_share_one_package():
     assert read("npx -y a@1.0.0 x").package == read("npx -p a@1.0.0 tool").package
     assert read("npx a@1.0.0").package != read("npx a@1.0.1").package
+
+
+def test_packages_beside_a_uvx_package_make_it_another_one_in_whatever_order():
+    one = read("uvx --with b[x]<2 --with=c@1.0 a@1.0 --with d")
+
+    assert (one.needs, one.args) == (("b[x]<2", "c==1.0"), ("--with", "d"))
+    assert one.label == "a==1.0 with b[x]<2 with c==1.0"
+    assert one == read("uvx --with c==1.0 --with b[x]<2 --with b[x]<2 a@1.0 --with d")
+    plain = read("uvx a@1.0")
+    assert one.package != plain.package
+    assert one.directory_name.startswith("a+with-") and plain.directory_name == "a"
+    assert read("uvx --with b<3 a@1.0").directory_name != one.directory_name
