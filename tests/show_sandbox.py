@@ -44,7 +44,6 @@ FLEET: dict[str, float | AtLeast] = {
 }
 
 
-def lab(name: str, what: str, **bars: float | AtLeast) -> Check:
 def lab(name: str, what: str, marked: str = "lab", **bars: float | AtLeast) -> Check:
     """The tests of a file, in the lab; NOT RUN where the file does not exist yet."""
     path = f"{FOLDER}/{name}"
@@ -82,8 +81,6 @@ CHECKS: dict[str, Check] = {
     ),
     "disk": lab("test_disk.py", "disk: shown, cleaned, nothing needed goes"),
     "names": lab("test_names.py", "names mode: listed hosts, and no other", exposure=0.5),
-    "fleet": lab("test_fleet.py", "50 active servers for 10 minutes"),
-    "names": lab("test_names.py", "names mode: listed hosts, and no other"),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes", "lab and soak", **FLEET),
 }
 
