@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from lab import cgroups
@@ -12,6 +13,8 @@ from lab.places import PREFIX
 from lab.problems import LabError
 
 PROGRAMS = ("mmdebstrap", "systemd-nspawn", "ip", "nsenter", "unshare", "setpriv")
+INSTANCES = 1024
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 _MOUNT = "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work root"
 
 
@@ -32,6 +35,17 @@ def unavailable(cache: Path) -> str | None:
     except (LabError, OSError) as error:
         return " ".join(str(error).split())
     return None
+
+
+def make_room() -> None:
+    """Raise this machine's bound on inotify instances, where that may be, until it is turned off.
+
+    All containers are one user's to the kernel. With the usual 128 some ten of them use them up, and
+    path units in them fail for want of resources (measured).
+    """
+    with suppress(OSError):
+        if int(_INOTIFY.read_text(encoding="ascii")) < INSTANCES:
+            _INOTIFY.write_text(str(INSTANCES), encoding="ascii")
 
 
 def _try_cgroups() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab import launch, lent
+from lab import host, launch, lent
 from lab.base import base
 from lab.containers import Container
 from lab.places import Lab
@@ -28,6 +28,7 @@ def up(
     container = Container(lab.place(name))
     if container.is_up:
         return container
+    host.make_room()
     folder = base(lab.cache, suite)
     binds, variables = list(binds), {}
     if host_network:
