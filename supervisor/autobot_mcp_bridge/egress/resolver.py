@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from autobot_mcp_bridge.egress.addresses import is_public
 from autobot_mcp_bridge.egress.limits import Limits
 from autobot_mcp_bridge.egress.refusals import Reason, RefusedError
+from autobot_mcp_bridge.model.addresses import is_public
 from autobot_mcp_bridge.model.destinations import Destination
 
 

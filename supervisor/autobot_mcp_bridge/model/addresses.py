@@ -1,10 +1,15 @@
-"""Addresses and networks of IP: what a list may name, and which networks are the internet."""
+"""Addresses and networks of IP: what a list may name, and which are the internet. Pure.
+
+Written out from IANA's registries, since what `ipaddress` calls global has changed between versions
+of Python.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeVar
 
+Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 _N = TypeVar("_N", IPv4Network, IPv6Network)
 
@@ -15,15 +20,43 @@ _OWN_6 = (IPv6Network("::1/128"), IPv6Network("fe80::/10"))
 # What is not the internet: IANA's registries of special-purpose addresses (RFC 6890), multicast
 # and what is reserved. The metadata services of clouds answer in there; Azure's alone has a public
 # address, which is listed, too.
-_SPECIAL_4 = (
-    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32"),
-    *("169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24"),
-    *("192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3"),
+_SPECIAL_4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",
+            "100.64.0.0/10",  # behind a carrier's NAT; metadata of Alibaba Cloud
+            "127.0.0.0/8",
+            "168.63.129.16/32",  # Azure's host, reached from its guests only
+            "169.254.0.0/16",  # link-local; metadata of most clouds
+            "172.16.0.0/12",
+            "192.0.0.0/24",  # protocol assignments; metadata of Oracle Cloud
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # 6to4 relays
+            "192.168.0.0/16",
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/3",  # multicast, reserved, broadcast
+        ),
+    )
 )
-# Within 2000::/3, which is all that IANA has given out. Teredo and 6to4 are in here because they
-# carry IPv4 addresses of any kind, as does NAT64 (64:ff9b::/96), which is outside.
-_UNICAST_6 = "2000::/3"
-_SPECIAL_6 = ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+# All that IANA has given out of IPv6; ::1, fc00::/7, fe80::/10 and ff00::/8 are outside.
+_UNICAST_6 = IPv6Network("2000::/3")
+_SPECIAL_6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # protocol assignments, with Teredo, which holds IPv4 addresses
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4, which holds IPv4 addresses
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+# RFC 6052 section 2.1; the last 32 bits are an IPv4 address.
+_NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def listed(text: str) -> Network:
@@ -57,10 +90,26 @@ def _refuse_own(network: _N, own: Iterable[_N]) -> None:
 
 @cache
 def public() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The networks of the internet: those of IPv4, and those of IPv6."""
-    four = _without(IPv4Network("0.0.0.0/0"), map(IPv4Network, _SPECIAL_4))
-    six = _without(IPv6Network(_UNICAST_6), map(IPv6Network, _SPECIAL_6))
+    """The networks of the internet: those of IPv4, and those of IPv6.
+
+    NAT64 is not among them: a network of it carries IPv4 addresses of any kind.
+    """
+    four = _without(IPv4Network("0.0.0.0/0"), _SPECIAL_4)
+    six = _without(_UNICAST_6, _SPECIAL_6)
     return tuple(map(str, sorted(four))), tuple(map(str, sorted(six)))
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is an address of the internet; one that holds another is judged by that."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _SPECIAL_4)
+    if address.scope_id is not None:
+        return False
+    if address.ipv4_mapped is not None:
+        return is_public(address.ipv4_mapped)
+    if address in _NAT64:
+        return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
+    return address in _UNICAST_6 and not any(address in network for network in _SPECIAL_6)
 
 
 def _without(whole: _N, special: Iterable[_N]) -> list[_N]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.egress.addresses import is_public
+from autobot_mcp_bridge.model.addresses import is_public, public
 
 PUBLIC = (
     *("1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "172.15.255.255"),
@@ -68,3 +68,12 @@ def test_what_python_calls_private_is_never_public(address):
 def test_an_address_within_another_is_judged_as_it_is_by_itself(address):
     for prefix in ("::ffff:", "64:ff9b::"):
         assert is_public(ipaddress.ip_address(f"{prefix}{address}")) is is_public(address)
+
+
+FOUR, SIX = (tuple(map(ipaddress.ip_network, networks)) for networks in public())
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(v=6, network="2000::/3"))
+def test_the_packet_filter_and_the_egress_proxy_mean_the_same_internet(address):
+    networks = FOUR if address.version == 4 else SIX
+    assert is_public(address) == any(address in network for network in networks)
