@@ -223,7 +223,7 @@ class Bridge:
         self.loaded += 1
         differs = loaded.host != self.settings
         if differs and not self.restart_wanted:
-            log.warning("%s", RESTART_WANTED)
+            log.info("%s", RESTART_WANTED)  # with systemd, apply is about to do so
         self.restart_wanted = differs
         for served in gone:
             name = served.spec.instance
