@@ -19,7 +19,12 @@ _OPTION = re.compile(r"(?i)--?[\w-]*(?:token|secret|passw|api[_-]?key|auth)[\w-]
 _HEADER = re.compile(
     r"(?i)((?:proxy-)?authorization|(?:set-)?cookie|x-api-key)([\"']?[ \t]{0,4}[:=][ \t]{0,4})[^\r\n]+"
 )
-_USERINFO = re.compile(r"://[^/@\s\"']{1,200}@")
+_USERINFO = re.compile(r"://[^/\s\"']{1,200}@")
+# A private key over several lines, which a journal puts its own words before.
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY[A-Z ]{0,8}-----\s*$")
+_KEY_ENDS = "-----END "
+_LAST_WORD = re.compile(r"[A-Za-z0-9+/=_-]+\s*$")
+_MOST_KEY = 128  # lines; RSA with 8192 bits has 100
 _DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 _VARIABLE = re.compile(r"(?m)^(\s*(?:Environment|SetCredential\w*)=).*$")
 _ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z0-9_]*)=')
@@ -43,7 +48,7 @@ class Scrubber:
         text = _HEADER.sub(rf"\1\2{REDACTED}", text)
         text = _USERINFO.sub(f"://{REDACTED}@", text)
         text = _DIGEST.sub(r"\1…", text)
-        return "\n".join(map(self._redact, text.split("\n")))
+        return "\n".join(map(self._redact, _without_keys(text.split("\n"))))
 
     def unit(self, text: str) -> str:
         """A unit file; of variables those that are harmless keep their values."""
@@ -62,11 +67,24 @@ class Scrubber:
         match value:
             case dict():
                 return {key: self._strings(each) for key, each in value.items()}
+            case list() if all(isinstance(each, str) for each in value):
+                return [self.text(each) for each in _without_keys(value)]
             case list():
                 return [self._strings(each) for each in value]
             case str():
                 return self.text(value)
         return value
+
+
+def _without_keys(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, of which those within a private key lose their last word."""
+    left = 0
+    for line in lines:
+        if _KEY_ENDS in line:
+            left = 0
+        shown = _LAST_WORD.sub(REDACTED, line) if left else line
+        left = _MOST_KEY if _KEY_BEGINS.search(line) else max(0, left - 1)
+        yield shown
 
 
 def scrubbed(value: Any, key: str = "") -> Any:
