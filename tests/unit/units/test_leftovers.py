@@ -245,20 +245,25 @@ def test_what_a_killed_run_has_taken_away_is_deleted_by_the_next(host):
     assert not list(host.root.glob(f"**/{TAKEN}*"))
 
 
-def test_a_tree_deeper_than_descriptors_and_frames_goes_too(host):
+@pytest.fixture
+def deep(host):
+    """A tree deeper than there are descriptors or frames, which pytest could not remove itself."""
     top = host.directory("lib", "private", "mcp-bridge", "acme", "web", "deep")
-    elsewhere = host.directory("elsewhere")
     at = os.open(top, os.O_RDONLY)
     for _ in range(3000):
         os.mkdir("d", dir_fd=at)
         below = os.open("d", os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
-    os.symlink(elsewhere, "link", dir_fd=at)
+    os.symlink(host.directory("elsewhere"), "link", dir_fd=at)
     os.close(at)
+    yield top
+    subprocess.run(["rm", "-rf", host.root], check=True)
 
+
+def test_a_tree_deeper_than_descriptors_and_frames_goes_too(host, deep):
     host.gc()
 
-    assert not top.exists()
+    assert not deep.exists()
     assert host.found() == []
-    assert (elsewhere / "file").exists()
+    assert (host.root / "elsewhere" / "file").exists()
