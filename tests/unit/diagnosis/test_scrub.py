@@ -10,7 +10,7 @@ import pytest
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.diagnosis.secret_values import forms
 from autobot_mcp_bridge.diagnosis.support.known import known_secrets
-from autobot_mcp_bridge.diagnosis.support.scrub import Scrubber, scrubbed, secrets_in
+from autobot_mcp_bridge.diagnosis.support.scrub import Scrubber, secrets_in
 
 SERVER = {
     "name": "files",
@@ -21,17 +21,26 @@ SERVER = {
         "--password=pass-in-argv",
         "--port",
         "1",
+        "SOME_TOKEN=token-in-argv",
+        "--dsn=postgres://user:password@in@argv@host/db",
     ],
     "env": {"LOG_LEVEL": "debug", "GITHUB_PAT": "value-in-env"},
     "headers": {"X-Any": "value-of-header"},
     "credentials": {"GITHUB_TOKEN": "github-acme"},
     "tokens_sha256": ["0123456789abcdef" * 4],
 }
-SECRETS = ["key-in-argv", "pass-in-argv", "value-in-env", "value-of-header"]
+SECRETS = [
+    "key-in-argv",
+    "pass-in-argv",
+    "token-in-argv",
+    "password@in@argv",
+    "value-in-env",
+    "value-of-header",
+]
 
 
 def test_a_definition_keeps_its_shape_and_loses_its_secrets():
-    text = json.dumps(scrubbed({"servers": [SERVER]}), ensure_ascii=False)
+    text = Scrubber([]).document(json.dumps({"servers": [SERVER]}))
 
     assert [secret for secret in SECRETS if secret in text] == []
     for kept in ("debug", "github-acme", "GITHUB_PAT", "--api-key", "--port", "01234567…"):
@@ -122,7 +131,7 @@ def test_what_a_text_may_make_of_a_value_is_known_too():
         assert base64.b64encode(value.encode()).decode()[:30] not in shown
 
 
-def test_a_file_of_root_s_that_a_credential_names_is_known(tmp_path):
+def test_files_that_credentials_name_and_what_installs_are_handed_is_known(tmp_path):
     places = Places(tmp_path / "config", tmp_path / "state", tmp_path / "run")
     places.config_dir.mkdir()
     (tmp_path / "key").write_text("value in a file of root's\n", encoding="utf-8")
@@ -135,5 +144,9 @@ def test_a_file_of_root_s_that_a_credential_names_is_known(tmp_path):
     }
     server = {"name": "one", "command": ["/bin/cat"], "credentials": credentials}
     places.servers_json.write_text(json.dumps({"servers": [server]}), encoding="utf-8")
+    proxy = 'LANG=C.UTF-8\nHTTPS_PROXY="http://me:proxy-password@proxy:1"\n'
+    (places.config_dir / "environment").write_text(proxy, encoding="utf-8")
 
-    assert "value in a file of root's" in known_secrets(places)
+    known = known_secrets(places)
+    assert {"value in a file of root's", "proxy-password"} <= {*known}
+    assert "C.UTF-8" not in known

@@ -7,7 +7,7 @@ from typing import Any
 
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.diagnosis.secret_values import content, decrypted, forms
-from autobot_mcp_bridge.diagnosis.support.scrub import secrets_in
+from autobot_mcp_bridge.diagnosis.support.scrub import HARMLESS, passwords_in, secrets_in
 
 CREDENTIALS = Path("/etc/credstore")
 # systemd-creds(1) runs for each encrypted one; of more than so many the patterns must do.
@@ -16,7 +16,11 @@ MOST_CREDENTIALS = 200
 
 def known_secrets(places: Places) -> list[str]:
     """Every value that must not leave the host, as far as this user can read it. Blocks."""
-    return [*dict.fromkeys(forms((*_configured(places), *_stored(places), *_tokens(places))))]
+    return [
+        *dict.fromkeys(
+            forms((*_configured(places), *_installers(places), *_stored(places), *_tokens(places)))
+        )
+    ]
 
 
 def _configured(places: Places) -> Iterator[str]:
@@ -32,6 +36,15 @@ def _configured(places: Places) -> Iterator[str]:
         named |= {*files_in(document)}
     for name in sorted(named)[:MOST_CREDENTIALS]:
         yield content(Path(name))
+
+
+def _installers(places: Places) -> Iterator[str]:
+    """What installs of packages are handed: proxies and registries, perhaps with a password."""
+    for line in content(places.config_dir / "environment").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#") and not HARMLESS.fullmatch(name):
+            yield value.strip("\"'")
+            yield from passwords_in(value)
 
 
 def files_in(value: Any, key: str = "") -> Iterator[str]:

@@ -15,7 +15,10 @@ HARMLESS = re.compile(
 _SECRET_KEY = re.compile(
     r"(?i)token|secret|passw|api[_-]?key|credential|authorization|cookie|\bauth"
 )
-_OPTION = re.compile(r"(?i)--?[\w-]*(?:token|secret|passw|api[_-]?key|auth)[\w-]*")
+_NAMED = r"[\w-]*(?:token|secret|passw|api[_-]?key|auth)[\w-]*"
+_OPTION = re.compile(rf"(?i)--?{_NAMED}")
+_ASSIGNMENT = re.compile(rf"(?i)(?:--?)?{_NAMED}")  # of env(1), too
+_PASSWORD = re.compile(r"://[^/\s\"':@]{0,100}:([^/\s\"']{1,200})@")
 _HEADER = re.compile(
     r"(?i)((?:proxy-)?authorization|(?:set-)?cookie|x-api-key)([\"']?[ \t]{0,4}[:=][ \t]{0,4})[^\r\n]+"
 )
@@ -120,11 +123,17 @@ def secrets_in(value: Any, key: str = "") -> Iterator[str]:
         case list() if key in ("command", "argv"):
             pairs = zip(value, _words(value), strict=True)
             yield from (_value_of(before) for before, after in pairs if before != after)
+            yield from (found for word in value for found in passwords_in(str(word)))
         case list():
             for each in value:
                 yield from secrets_in(each, key)
         case str() if key != "tokens_sha256" and _SECRET_KEY.search(key):
             yield value
+
+
+def passwords_in(text: str) -> list[str]:
+    """Those of URLs."""
+    return _PASSWORD.findall(text)
 
 
 def _words(words: Iterable[Any]) -> Iterator[Any]:
@@ -134,7 +143,7 @@ def _words(words: Iterable[Any]) -> Iterator[Any]:
         name, equals, _ = str(word).partition("=")
         if follows:
             yield REDACTED
-        elif equals and _OPTION.fullmatch(name):
+        elif equals and _ASSIGNMENT.fullmatch(name):
             yield f"{name}={REDACTED}"
         else:
             yield word
@@ -143,7 +152,7 @@ def _words(words: Iterable[Any]) -> Iterator[Any]:
 
 def _value_of(word: Any) -> str:
     name, equals, value = str(word).partition("=")
-    return value if equals and _OPTION.fullmatch(name) else str(word)
+    return value if equals and _ASSIGNMENT.fullmatch(name) else str(word)
 
 
 def _scrubbed_variable(match: re.Match[str]) -> str:
