@@ -10,7 +10,7 @@ import pytest
 
 from support.authority import Authority
 from support.egress import Egress, client_hello, close
-from support.proc import rss, sockets
+from support.proc import descriptors, rss, sockets
 from support.waiting import PATIENCE, WITHIN, eventually
 
 LISTED, OTHER = "api.example.com", "other.example.com"
@@ -420,6 +420,22 @@ async def test_a_message_that_is_none_is_not_taken_and_holds_nothing(proxy, host
     proxy.hand("files")
     assert await held(proxy, host, 2) == before
     assert "not taken" in proxy.log
+
+
+async def test_what_cannot_be_listened_on_takes_no_listener_away_and_is_not_kept(proxy, host):
+    await held(proxy, host, 1)
+    before = descriptors(proxy.pid)
+    ends = os.pipe()
+    with socket.socket() as silent:
+        for number in (silent.fileno(), ends[0]) * 20:
+            proxy.send("hand", "files", [number])
+    for end in ends:
+        os.close(end)
+    await eventually(lambda: proxy.log.count("not taken") == 40, what="all of them are refused")
+
+    assert "Traceback" not in proxy.log
+    await eventually(lambda: descriptors(proxy.pid) <= before, what="none of them is kept")
+    assert (await proxy.connect("files", f"{LISTED}:{host.port}")).status == 200
 
 
 async def test_after_a_kill_it_goes_on_with_what_it_is_handed_again_and_its_counts(proxy, host):
