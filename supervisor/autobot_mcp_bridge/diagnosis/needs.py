@@ -19,6 +19,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH, blocked_at
 from autobot_mcp_bridge.units.trees import entries_below
+from autobot_mcp_bridge.units.trusted import roots_own
 
 VERSION_WITHIN = 5.0
 # Files of a state directory that are looked at for their owner.
@@ -153,20 +154,6 @@ def _versions(programs: Sequence[str]) -> str:
         if _VERSIONED.fullmatch(path.name) and (file := roots_own(path)) is not None:
             told.append(f"{path.name} {_version(file)}")
     return f" ({', '.join(told)})" if told else ""
-
-
-def roots_own(path: Path) -> Path | None:
-    """The file that the path means, if nobody but root can put another one there; else None.
-
-    Doctor runs it as root, so it must not become another one meanwhile: a path through a server's
-    own directory is not executed, even where it leads to a program of the host's just now.
-    """
-    file = Path(os.path.realpath(path))
-    for place in (file, *file.parents):
-        status = place.stat()
-        if status.st_uid != 0 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return None
-    return file
 
 
 def _version(program: Path) -> str:

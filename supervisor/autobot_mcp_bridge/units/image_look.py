@@ -20,6 +20,7 @@ from autobot_mcp_bridge.units import image
 from autobot_mcp_bridge.units.confinement import directory
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.root import is_root
+from autobot_mcp_bridge.units.trusted import others_place
 
 PYTHON = "/usr/bin/python3"
 OLDEST = (3, 9)  # what the launcher is written for
@@ -147,6 +148,11 @@ def _outside(root: Root) -> str:
             return (
                 f"{root.path}: allowed is a file that root alone may write (owner "
                 f"{status.st_uid}, {mode}); run: chown root {root.path}; chmod 644 {root.path}"
+            )
+        if place := others_place(Path(os.path.realpath(root.path))):
+            return (
+                f"{root.path}: allowed is a file that root alone may exchange; others may write "
+                f"{place}, run: chown root {place}; chmod go-w {place}"
             )
         return ""
     if not S_ISDIR(status.st_mode):

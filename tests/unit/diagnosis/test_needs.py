@@ -1,9 +1,7 @@
 """What root looks at before a server is started, where a server may have had its hands on it."""
 
 import os
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -19,20 +17,17 @@ def original(*lines, **keys):
     return Original(spec, ("/bin/cat",), UnitFacts(), (), {"50.conf": "\n".join(lines)})
 
 
-def test_a_program_of_root_s_is_asked_by_the_path_that_nobody_else_can_change(tmp_path):
+def test_a_program_is_asked_by_the_path_that_nobody_else_can_change(tmp_path, monkeypatch):
     link = tmp_path / "python3"
     link.symlink_to("/usr/bin/python3")
+    asked = []
+    monkeypatch.setattr(needs, "_version", lambda program: asked.append(program) or "3")
 
-    assert needs.roots_own(link) == Path("/usr/bin/python3").resolve()
+    spec = ServerSpec.model_validate({"name": "one", "command": [str(link)]})
+    tmp_path.chmod(0o755)
+    [*needs.of_command(spec, spec.command)]
 
-
-def test_a_program_in_a_directory_of_somebody_else_s_is_not_run(tmp_path):
-    own = tmp_path / "python3"
-    shutil.copy("/bin/true", own)
-    own.chmod(0o755)
-    tmp_path.chmod(0o777)
-
-    assert needs.roots_own(own) is None
+    assert [path for path in asked if path.is_symlink() or tmp_path in path.parents] == []
 
 
 @pytest.fixture

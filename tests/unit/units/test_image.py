@@ -204,13 +204,15 @@ def test_of_what_a_stranger_s_program_says_a_bounded_part_is_held():
     assert int(image_look.SANDBOX["LimitFSIZE"].removesuffix("M")) << 20 >= image_look.MOST_ANSWER
 
 
-def test_a_root_is_first_looked_at_from_outside(tmp_path):
+def test_a_root_is_first_looked_at_from_outside(tmp_path, monkeypatch):
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"")
     theirs.chmod(0o666)
     everybodys = tmp_path / "everybodys"
     everybodys.mkdir()
     everybodys.chmod(0o777)
+    (everybodys / "image").touch(0o644)
+    monkeypatch.setattr(image_look, "others_place", lambda file: str(file.parent))
 
     for root, word in (
         (Root(image=str(tmp_path / "none")), "No such file"),
@@ -218,5 +220,6 @@ def test_a_root_is_first_looked_at_from_outside(tmp_path):
         (Root(image=str(theirs)), "chmod 644"),
         (Root(directory=str(theirs)), "root.image"),
         (Root(directory=str(everybodys)), "chmod o-w"),
+        (Root(image=str(everybodys / "image")), f"others may write {everybodys}"),
     ):
         assert word in image_look.look(root, ()).why
