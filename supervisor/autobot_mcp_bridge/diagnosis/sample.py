@@ -19,8 +19,9 @@ from pathlib import Path
 
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.supervision.ended import FOLDER
-from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
+from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of, way_out_of
 from autobot_mcp_bridge.units.manager import Manager
+from autobot_mcp_bridge.units.names import has_names
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload
 
 PREFIX = "doctor-"
@@ -29,6 +30,7 @@ SOCKETS = Path("/run/mcp-bridge")
 LAST = "zz-doctor.conf"  # after an administrator's 90-*.conf
 # A server that passes over the end of its stdin is not waited for.
 _OWN = "[Service]\nTimeoutStopSec=2s\nRuntimeMaxSec={:.0f}s\n"
+_ENDED = frozenset({"inactive", "failed"})
 # Seconds that a draft of a folder takes at most to be locked and named.
 _DRAFT = 60.0
 _INSTANCE = re.compile(rf"\.?autobot-mcp-bridge@({PREFIX}[0-9a-f]{{12}})\.service\.d")
@@ -57,6 +59,7 @@ def sample(
         SystemctlError: systemd refused.
     """
     made = Sample(f"{PREFIX}{secrets.token_hex(6)}")
+    opened = _opened(original, manager)
     folder = folder_of(UNITS, made.instance)
     draft = folder.with_name(f".{folder.name}")
     draft.mkdir(parents=True, mode=0o755)
@@ -75,8 +78,19 @@ def sample(
     finally:
         try:
             remove(made.instance, manager)
+            if manager.facts(service_of(original.spec.instance)).active in _ENDED:
+                for unit in opened:
+                    manager.stop(unit)
         finally:
             os.close(lock)
+
+
+def _opened(original: Original, manager: Manager) -> list[str]:
+    """The way out that a try opens and the server itself has not: its namespace, its /tmp."""
+    if not has_names(original.spec):
+        return []
+    unit = way_out_of(original.spec.instance)
+    return [unit] if manager.facts(unit).active in _ENDED else []
 
 
 def remove(instance: str, manager: Manager) -> None:
@@ -107,7 +121,7 @@ def _stop(units: Iterable[str], manager: Manager) -> None:
         try:
             for unit in units:
                 manager.stop(unit)
-            if all(manager.facts(unit).active in {"inactive", "failed"} for unit in units):
+            if all(manager.facts(unit).active in _ENDED for unit in units):
                 return
         except SystemctlError:
             if last:

@@ -10,18 +10,21 @@ from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.manager import UnitFacts
 
+WAY_OUT = "mcp-bridge-egress@one.socket"
+
 
 class Manager:
     """systemd that does all that it is asked."""
 
     name = "fake"
 
-    def __init__(self):
+    def __init__(self, *active):
         self.stopped = []
+        self.active = active
 
     def facts(self, unit):
-        del unit
-        return UnitFacts(active="inactive", drop_ins=("/run/one.conf",))
+        state = "active" if unit in self.active else "inactive"
+        return UnitFacts(active=state, drop_ins=("/run/one.conf",))
 
     def start(self, unit): ...
 
@@ -59,6 +62,27 @@ def test_each_process_of_one_ends_by_itself(units):
     assert lines[0] == "[Service]"
     assert {"RuntimeMaxSec=42s", "PrivateNetwork=no"} <= {*lines}
     assert [*units.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "closed"),
+    [
+        ((), (), True),
+        ((WAY_OUT,), (), False),  # a server that has just ended has it, or an administrator
+        ((), ("autobot-mcp-bridge@one.service",), False),
+    ],
+)
+def test_a_way_out_that_a_try_has_opened_is_closed_again(units, before, during, closed):
+    keys = {"name": "one", "command": ["/bin/cat"]}
+    network = {"mode": "names", "allow": ["api.example.com"]}
+    spec = ServerSpec.model_validate({**keys, "network": network})
+    own = Original(spec, ("/bin/cat",), UnitFacts(), (), {})
+    manager = Manager(*before)
+
+    with sample.sample(own, [], manager, 1.0):
+        manager.active = during
+
+    assert (WAY_OUT in manager.stopped) is closed
 
 
 def test_what_a_killed_doctor_has_left_is_swept(units):
