@@ -30,6 +30,10 @@ def refuses():
     raise UnavailableError("it is away")
 
 
+def nests():
+    return json.loads("[" * 100_000)
+
+
 def quotes():
     return json.loads('{"secret": ')
 
@@ -38,11 +42,12 @@ def test_a_part_that_fails_is_told_and_the_rest_is_there(bundle, tmp_path):
     bundle.add("one.txt", lambda: "one")
     bundle.add("away.txt", refuses)
     bundle.add("broken.json", quotes)
+    bundle.add("deep.json", nests)
     manifest, texts = written(bundle, tmp_path / "b.tar.gz")
 
     assert texts["root/one.txt"] == "one"
     assert {*texts} == {"root/manifest.json", "root/one.txt"}
-    assert bundle.left_out == ["away.txt", "broken.json"]
+    assert bundle.left_out == ["away.txt", "broken.json", "deep.json"]
     reasons = {entry["file"]: entry.get("left_out", "") for entry in manifest["files"]}
     assert reasons["away.txt"] == "UnavailableError: it is away"
     assert "secret" not in reasons["broken.json"]

@@ -5,10 +5,11 @@ import subprocess
 
 import pytest
 
-from autobot_mcp_bridge.diagnosis import needs
+from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.check import Level
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units import image
 from autobot_mcp_bridge.units.manager import UnitFacts
 
 
@@ -28,6 +29,17 @@ def test_a_program_is_asked_by_the_path_that_nobody_else_can_change(tmp_path, mo
     [*needs.of_command(spec, spec.command)]
 
     assert [path for path in asked if path.is_symlink() or tmp_path in path.parents] == []
+
+
+def test_the_program_of_a_root_of_its_own_is_not_looked_for_in_the_host_s():
+    keys = {"name": "one", "command": ["/opt/only-there"], "root": {"directory": "/srv/one"}}
+    spec = ServerSpec.model_validate(keys)
+
+    (found,) = needs.of_command(spec, spec.command)
+    change = wrapped.filtered(Original(spec, spec.command, UnitFacts(), (), {}), "noise")
+
+    assert found.level is Level.OK
+    assert f" {image.LAUNCHER} " in change.lines[1]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def _configured(places: Places) -> Iterator[str]:
     for path in files:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue  # not there, or left out of the bundle
         yield from secrets_in(document)
         named |= {*files_in(document)}
