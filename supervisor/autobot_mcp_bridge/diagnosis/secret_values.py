@@ -10,6 +10,7 @@ from urllib.parse import quote, quote_plus
 
 DECRYPT_WITHIN = 5.0
 MOST_BYTES = 1 << 20  # as systemd loads of a unit's credentials
+MOST_LINES = 500  # of one value that are looked for, each by itself, as in templates/ended.py
 
 
 def content(path: Path) -> str:
@@ -49,7 +50,8 @@ def forms(texts: Iterable[str]) -> Iterator[str]:
             continue
         yield base64.b64encode(whole.encode()).decode().rstrip("=")
         yield base64.urlsafe_b64encode(whole.encode()).decode().rstrip("=")
-        for each in dict.fromkeys((whole, *(line.strip() for line in whole.splitlines()))):
+        lines = (line.strip() for line in whole.splitlines()[:MOST_LINES])
+        for each in dict.fromkeys((whole, *lines)):
             yield each
             yield json.dumps(each)[1:-1]
             yield json.dumps(each, ensure_ascii=False)[1:-1]
