@@ -10,7 +10,7 @@ import pytest
 
 from support.authority import Authority
 from support.egress import Egress, client_hello, close
-from support.proc import rss, sockets
+from support.proc import descriptors, rss, sockets
 from support.waiting import PATIENCE, WITHIN, eventually
 
 LISTED, OTHER = "api.example.com", "other.example.com"
@@ -346,7 +346,8 @@ async def test_a_connection_on_which_nothing_moves_is_closed(tmp_path, host):
 
 async def test_one_connection_too_many_is_refused_and_others_go_on(tmp_path, host):
     entries = {"files": [f"{LISTED}:{host.port}"], "web": [f"{LISTED}:{host.port}"]}
-    proxy = Egress(tmp_path, entries, {LISTED: [["127.0.0.2"]]}, per_server=2, together=3)
+    limits = {"per_server": 2, "together": 3, "assured": 1}
+    proxy = Egress(tmp_path, entries, {LISTED: [["127.0.0.2"]]}, **limits)
     async with proxy:
         proxy.hand("files")
         proxy.hand("web")
@@ -357,6 +358,39 @@ async def test_one_connection_too_many_is_refused_and_others_go_on(tmp_path, hos
         reset(first[0][0].writer)
         await proxy.counted("files", open=1, refused={"too_many": 1})
         await opened(proxy, host)
+
+
+async def test_servers_that_hold_all_they_may_shut_out_no_other(tmp_path, host):
+    names = ("greedy", "files", "web")
+    entries = {name: [f"{LISTED}:{host.port}"] for name in names}
+    limits = {"per_server": 2, "together": 2, "assured": 1, "most": 3}
+    proxy = Egress(tmp_path, entries, {LISTED: [["127.0.0.2"]]}, **limits)
+    async with proxy:
+        for name in names:
+            proxy.hand(name)
+        for name in ("greedy", "greedy", "files"):
+            await opened(proxy, host, name)
+        # Of its own it has its share, and of all that there is nothing is left.
+        assert (await proxy.connect("files", f"{LISTED}:{host.port}")).status == 503
+        assert (await proxy.connect("web", f"{LISTED}:{host.port}")).status == 503
+        assert "2 of all servers" in proxy.log
+        assert "3 of all servers" in proxy.log
+
+
+async def test_servers_whose_names_are_not_answered_leave_threads_to_others(tmp_path, host):
+    os.mkfifo(tmp_path / "answer")
+    slow = "slow.example.com"
+    entries = {"files": [f"{LISTED}:{host.port}"], "one": [slow], "two": [slow]}
+    limits = {"resolve": 0.3, "lookups": 4, "lookups_per_server": 2, "lookups_assured": 1}
+    proxy = Egress(tmp_path, entries, {LISTED: [["127.0.0.2"]], slow: ["silence"]}, **limits)
+    async with proxy:
+        for name in entries:
+            proxy.hand(name)
+        for name, status in (("one", 504), ("one", 504), ("two", 504), ("two", 503)):
+            assert (await proxy.connect(name, f"{slow}:443")).status == status
+        await opened(proxy, host)
+        (tmp_path / "answer").write_text("", encoding="utf-8")
+        await proxy.counted("two", refused={"resolve_timeout": 1, "too_many": 1})
 
 
 async def test_an_entry_that_goes_ends_its_connections_and_a_broken_file_ends_none(proxy, host):
@@ -420,6 +454,22 @@ async def test_a_message_that_is_none_is_not_taken_and_holds_nothing(proxy, host
     proxy.hand("files")
     assert await held(proxy, host, 2) == before
     assert "not taken" in proxy.log
+
+
+async def test_what_cannot_be_listened_on_takes_no_listener_away_and_is_not_kept(proxy, host):
+    await held(proxy, host, 1)
+    before = descriptors(proxy.pid)
+    ends = os.pipe()
+    with socket.socket() as silent:
+        for number in (silent.fileno(), ends[0]) * 20:
+            proxy.send("hand", "files", [number])
+    for end in ends:
+        os.close(end)
+    await eventually(lambda: proxy.log.count("not taken") == 40, what="all of them are refused")
+
+    assert "Traceback" not in proxy.log
+    await eventually(lambda: descriptors(proxy.pid) <= before, what="none of them is kept")
+    assert (await proxy.connect("files", f"{LISTED}:{host.port}")).status == 200
 
 
 async def test_after_a_kill_it_goes_on_with_what_it_is_handed_again_and_its_counts(proxy, host):

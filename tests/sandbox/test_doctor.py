@@ -334,6 +334,36 @@ async def test_nothing_is_left_of_a_doctor_that_is_ended(host, signal):
     await eventually(lambda: is_over(host), within=20)
 
 
+async def test_nothing_runs_relaxed_for_long_when_its_doctor_is_killed(host):
+    # Passes over the end of its stdin, and is not in the way of a test that comes after.
+    script = "import time; time.sleep(600)"
+    stays = {"name": "stays", "command": [PYTHON, "-c", script], "timeouts": {"start": "2s"}}
+    await apply(host, stays, server("healthy", "healthy"))
+    words = ("systemd-run", "--unit=examining", "--collect", "--property=KillMode=process")
+    await check(host, *words, "mcp-bridge", "doctor", "stays")
+    await eventually(lambda: relaxed(host), within=30)
+
+    await check(host, "systemctl", "kill", "--signal=SIGKILL", "examining.service")
+    await eventually(lambda: is_over(host), within=20)
+
+    assert running(host) != ""
+    await eventually(lambda: running(host) == "", within=60)
+    await examine(host, "healthy")
+    assert traces(host) == ""
+
+
+def relaxed(host):
+    """Whether a try without the sandbox has its process."""
+    folder = "/run/systemd/system/autobot-mcp-bridge@doctor-*.service.d/zz-doctor.conf"
+    found = host.container.run("sh", "-c", f"grep -l PrivateNetwork=no {folder}")
+    return found.status == 0 and running(host) != ""
+
+
+def running(host):
+    words = ("--state=active", "--plain", "--no-legend", "autobot-mcp-bridge@doctor-*.service")
+    return host.container.check("systemctl", "list-units", *words)
+
+
 def is_over(host):
     return properties(host.container, "examining.service", "ActiveState")["ActiveState"] in {
         "inactive",

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import shutil
 import time
 
 from autobot_mcp_bridge.cli import control
@@ -15,6 +14,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.systemctl import has_systemd
+from autobot_mcp_bridge.units.trees import remove_tree
 
 GONE_SECONDS = 30.0  # timeouts.stop and the signals after it, at their defaults
 GONE_POLL_SECONDS = 0.1
@@ -51,8 +51,8 @@ def _purge(places: Places, server: ServerId, pid: int | None) -> None:
     if pid is not None:
         _wait_until_gone(places, server, pid)
     try:
-        shutil.rmtree(directory)
-    except PermissionError as error:
+        remove_tree(directory)
+    except OSError as error:
         raise DeniedError(f"{error.filename}: {error.strerror}") from error
     for parent in (directory.parent, directory.parent.parent):
         with contextlib.suppress(OSError):  # another server of the project or tenant is there

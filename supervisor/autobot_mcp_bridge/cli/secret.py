@@ -68,9 +68,8 @@ def run(args: argparse.Namespace) -> int:
     uses = list(uses_of(specs, args.name))
     match args.verb:
         case "set":
-            if secrets.has(args.name):
-                raise UsageError(f"{args.name} is set; `mcp-bridge secret rotate` replaces it")
-            secrets.put(args.name, _value(args.name), uses)
+            secrets.demand(args.name, there=False)
+            secrets.put(args.name, _value(args.name), uses, there=False)
             note(f"{args.name} is set{_users(uses)}")
             _note(places, args.name)  # what has crashed for want of it is tried again at once
             return _apply(places)
@@ -113,16 +112,17 @@ def _specs(places: Places) -> list[ServerSpec]:
 def _value(name: str) -> bytes:
     if sys.stdin.isatty():
         try:
-            return getpass.getpass(f"the value of {name}, which is not shown: ").encode()
+            return getpass.getpass(f"the value of {name}, which is not shown: ").encode(
+                "utf-8", "surrogateescape"
+            )
         except EOFError:
             return b""
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
 def _rotate(args: argparse.Namespace, places: Places, secrets: Secrets, uses: list[Use]) -> int:
-    if not secrets.has(args.name):
-        raise UsageError(f"there is no {args.name}; `mcp-bridge secret set` makes it")
-    secrets.put(args.name, _value(args.name), uses)
+    secrets.demand(args.name, there=True)
+    secrets.put(args.name, _value(args.name), uses, there=True)
     note(f"{args.name} is replaced{_users(uses)}")
     if (secrets.plain / args.name).exists():
         note(f"{secrets.plain / args.name} counts no more; remove it")

@@ -16,7 +16,7 @@ from autobot_mcp_bridge.diagnosis.process import (
 )
 from autobot_mcp_bridge.diagnosis.sample import Sample, sample
 from autobot_mcp_bridge.diagnosis.setup_failure import failed_step
-from autobot_mcp_bridge.diagnosis.talk import Talk, next_era
+from autobot_mcp_bridge.diagnosis.talk import FLUSH_WITHIN, LIST_WITHIN, Talk, next_era
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import Death, DeathCause
 from autobot_mcp_bridge.model.server import ServerSpec
@@ -31,6 +31,9 @@ from autobot_mcp_bridge.units.manager import Manager
 HANDOVER_WITHIN = 20.0
 # A server that ends at the end of its stdin does so within this.
 GRACE = 1.0
+# What a process may take beside its first answer, and is ended after by systemd, should nobody do it
+# any more: tools/list, and its end.
+BESIDE = LIST_WITHIN + FLUSH_WITHIN + 5 * GRACE
 # Between two looks for a set-up that failed.
 PAUSE = 0.2
 # Processes of one try: the question of its era, and then one in each era.
@@ -65,7 +68,10 @@ class UnitBench:
     async def attempt(self, lines: Sequence[str], within: float, longer: float = 0.0) -> Outcome:
         stack = ExitStack()
         making = asyncio.ensure_future(
-            asyncio.to_thread(stack.enter_context, sample(self._original, lines, self._manager))
+            asyncio.to_thread(
+                stack.enter_context,
+                sample(self._original, lines, self._manager, within + longer + BESIDE),
+            )
         )
         try:
             made = await asyncio.shield(making)

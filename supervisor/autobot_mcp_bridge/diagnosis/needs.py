@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from autobot_mcp_bridge.diagnosis.check import Check, fail, ok, warn
@@ -15,17 +16,25 @@ from autobot_mcp_bridge.diagnosis.unit_text import plain
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH, blocked_at
+from autobot_mcp_bridge.units.trees import entries_below
+from autobot_mcp_bridge.units.trusted import roots_own
 
 VERSION_WITHIN = 5.0
 # Files of a state directory that are looked at for their owner.
 MOST_FILES = 2000
+MOST_LEVELS = 64
 _VERSIONED = re.compile(r"(?:node|nodejs|python\d?(?:\.\d+)?|npx|uvx)")
 _SHEBANG_BYTES = 256
 
 
 def of_command(spec: ServerSpec, argv: Sequence[str]) -> Iterator[Check]:
     """The program and its interpreter: there, and to be executed by the server's uid."""
+    if spec.root is not None:
+        # Nothing of the host's is there, and nobody but its own programs may look into it.
+        yield ok("command", f"{argv[0]} of its own root, in which apply has found it")
+        return
     program = Path(argv[0])
     if not program.is_file():
         yield missing_program(spec, argv[0], f"{argv[0]} is not there")
@@ -86,8 +95,16 @@ def of_credentials(original: Original) -> Iterator[Check]:
             "credential",
             f"lacks its credential {name}: {path} is not there",
             Finding.CREDENTIAL_MISSING,
-            f"store it: install -m 0600 /dev/stdin {shlex.quote(path)}",
+            _storing(path),
         )
+
+
+def _storing(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    facts = Facts()
+    if folder in {facts.encrypted, facts.credentials}:
+        return f"store it: mcp-bridge secret set {shlex.quote(name)}"
+    return f"store it: install -m 0600 /dev/stdin {shlex.quote(path)}"
 
 
 def of_paths(original: Original) -> Iterator[Check]:
@@ -106,29 +123,23 @@ def of_paths(original: Original) -> Iterator[Check]:
 
 
 def of_state(original: Original) -> Iterator[Check]:
-    """Its own directory: nothing in it belongs to another than the directory itself."""
+    """Its own directory, which it fills as it likes."""
     name = original.home.removeprefix("/var/lib/")
     private = Path("/var/lib/private") / name
-    root = private if private.exists() else Path("/var/lib") / name
+    yield of_directory(private if private.exists() else Path("/var/lib") / name)
+
+
+def of_directory(root: Path) -> Check:
+    """Nothing in it belongs to another than the directory itself, as far as is looked."""
     try:
         owner = root.lstat().st_uid
     except FileNotFoundError:
-        yield ok("state directory", f"{original.home} is made at the first start")
-        return
-    foreign, looked = [], 0
-    for folder, folders, files in os.walk(root):
-        for each in (*folders, *files):
-            looked += 1
-            path = Path(folder, each)
-            if path.lstat().st_uid != owner:
-                foreign.append(path)
-        if looked > MOST_FILES or foreign:
-            break
-    if foreign:
-        text = f"{foreign[0]} belongs to uid {foreign[0].lstat().st_uid}, not to {owner}"
-        yield warn("state directory", text, f"chown -R --from=0 {owner}:{owner} {root}")
-        return
-    yield ok("state directory", f"{root} belongs to uid {owner}")
+        return ok("state directory", f"{root} is made at the first start")
+    for path, status in islice(entries_below(root, MOST_LEVELS), MOST_FILES):
+        if status.st_uid != owner:
+            text = f"{path} belongs to uid {status.st_uid}, not to {owner}"
+            return warn("state directory", text, f"chown -R --from=0 {owner}:{owner} {root}")
+    return ok("state directory", f"{root} belongs to uid {owner}")
 
 
 def _interpreter(path: Path) -> list[str] | None:
@@ -144,18 +155,12 @@ def _versions(programs: Sequence[str]) -> str:
     told = []
     for program in programs:
         path = Path(program)
-        if _VERSIONED.fullmatch(path.name) and _is_roots(path):
-            told.append(f"{path.name} {_version(program)}")
+        if _VERSIONED.fullmatch(path.name) and (file := roots_own(path)) is not None:
+            told.append(f"{path.name} {_version(file)}")
     return f" ({', '.join(told)})" if told else ""
 
 
-def _is_roots(path: Path) -> bool:
-    """Whether nobody but root can have put it there: doctor runs it as root."""
-    status = path.resolve().stat()
-    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _version(program: str) -> str:
+def _version(program: Path) -> str:
     try:
         done = subprocess.run(
             [program, "--version"],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autobot_mcp_bridge.diagnosis.secret_values import content, decrypted, forms
 from autobot_mcp_bridge.diagnosis.unit_text import as_instance, entries, plain, values
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.confinement import directory
@@ -68,20 +69,22 @@ class Original:
     @property
     def credentials(self) -> list[tuple[str, str]]:
         """Name and file of each credential (LoadCredential= and LoadCredentialEncrypted=)."""
-        found = [*self.values("LoadCredential"), *self.values("LoadCredentialEncrypted")]
-        pairs = (text.partition(":") for text in found)
-        return [(plain(name), plain(path)) for name, colon, path in pairs if colon]
+        return [
+            (name, path)
+            for directive in ("LoadCredential", "LoadCredentialEncrypted")
+            for path, name in self._credentials(directive).items()
+        ]
 
     def secrets(self) -> list[str]:
-        """Values that must not be shown; blocks (disk)."""
-        found = [*self.spec.env.values()]
-        for _, path in self.credentials:
-            try:
-                with Path(path).open(encoding="utf-8", errors="replace") as file:
-                    found.append(file.read(1 << 16).strip())
-            except OSError:
-                continue  # not there, which a check tells
-        return found
+        """Values that must not be shown, in their forms; blocks (disk, systemd)."""
+        stored = (content(Path(path)) for path in self._credentials("LoadCredential"))
+        locked = (decrypted(Path(path)) for path in self._credentials("LoadCredentialEncrypted"))
+        return [*forms((*self.spec.env.values(), *stored, *locked))]
+
+    def _credentials(self, directive: str) -> dict[str, str]:
+        """File to name, of one directive."""
+        pairs = (text.partition(":") for text in self.values(directive))
+        return {plain(path): plain(name) for name, colon, path in pairs if colon}
 
 
 def _read(path: Path) -> str:

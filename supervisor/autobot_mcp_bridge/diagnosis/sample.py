@@ -2,13 +2,16 @@
 
 Its drop-ins lie below /run/systemd/system. systemd sees a new folder there when it loads the new
 unit (252 and 257, measured), so nothing is reloaded and no other unit notices. The folder is
-locked (flock(2)) while its doctor lives: what a killed one has left is removed by the next.
+locked (flock(2)) while its doctor lives: what a killed one has left is removed by the next. Its
+process ends by itself, whatever has become of its doctor: nothing runs relaxed for longer than a try.
 """
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +19,9 @@ from pathlib import Path
 
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.supervision.ended import FOLDER
-from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
+from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of, way_out_of
 from autobot_mcp_bridge.units.manager import Manager
+from autobot_mcp_bridge.units.names import has_names
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload
 
 PREFIX = "doctor-"
@@ -25,7 +29,11 @@ UNITS = Path("/run/systemd/system")
 SOCKETS = Path("/run/mcp-bridge")
 LAST = "zz-doctor.conf"  # after an administrator's 90-*.conf
 # A server that passes over the end of its stdin is not waited for.
-_OWN = "[Service]\nTimeoutStopSec=2s\n"
+_OWN = "[Service]\nTimeoutStopSec=2s\nRuntimeMaxSec={:.0f}s\n"
+_ENDED = frozenset({"inactive", "failed"})
+# Seconds that a draft of a folder takes at most to be locked and named.
+_DRAFT = 60.0
+_INSTANCE = re.compile(rf"\.?autobot-mcp-bridge@({PREFIX}[0-9a-f]{{12}})\.service\.d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +48,25 @@ class Sample:
 
 
 @contextmanager
-def sample(original: Original, lines: Iterable[str], manager: Manager) -> Iterator[Sample]:
+def sample(
+    original: Original, lines: Iterable[str], manager: Manager, seconds: float
+) -> Iterator[Sample]:
     """Make one whose last drop-in has these lines, and remove it whatever happens; blocks.
+
+    Each process of it has so many seconds.
 
     Raises:
         SystemctlError: systemd refused.
     """
     made = Sample(f"{PREFIX}{secrets.token_hex(6)}")
+    opened = _opened(original, manager)
     folder = folder_of(UNITS, made.instance)
     draft = folder.with_name(f".{folder.name}")
     draft.mkdir(parents=True, mode=0o755)
     lock = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        texts = {**original.own, LAST: "\n".join((_OWN, *lines, ""))}
+        texts = {**original.own, LAST: "\n".join((_OWN.format(seconds), *lines, ""))}
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="utf-8")
             (draft / name).chmod(0o644)
@@ -65,8 +78,19 @@ def sample(original: Original, lines: Iterable[str], manager: Manager) -> Iterat
     finally:
         try:
             remove(made.instance, manager)
+            if manager.facts(service_of(original.spec.instance)).active in _ENDED:
+                for unit in opened:
+                    manager.stop(unit)
         finally:
             os.close(lock)
+
+
+def _opened(original: Original, manager: Manager) -> list[str]:
+    """The way out that a try opens and the server itself has not: its namespace, its /tmp."""
+    if not has_names(original.spec):
+        return []
+    unit = way_out_of(original.spec.instance)
+    return [unit] if manager.facts(unit).active in _ENDED else []
 
 
 def remove(instance: str, manager: Manager) -> None:
@@ -97,26 +121,41 @@ def _stop(units: Iterable[str], manager: Manager) -> None:
         try:
             for unit in units:
                 manager.stop(unit)
-            if all(manager.facts(unit).active in {"inactive", "failed"} for unit in units):
+            if all(manager.facts(unit).active in _ENDED for unit in units):
                 return
         except SystemctlError:
             if last:
                 raise
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether a doctor made it; a draft that is being made just now is left to its doctor."""
+    if not folder.name.startswith("."):
+        return (folder / LAST).exists()
+    try:
+        return time.time() - folder.stat().st_mtime > _DRAFT
+    except OSError:
+        return False
+
+
 def sweep(manager: Manager) -> list[str]:
-    """Remove what dead doctors have left; the instances that were. Blocks."""
+    """Remove what dead doctors have left; the instances that were. Blocks.
+
+    A server may be called so, and an administrator may have given it a folder here.
+    """
     found = []
-    for folder in UNITS.glob(folder_of(Path(), f"{PREFIX}*").name):
+    for folder in UNITS.glob(f"*autobot-mcp-bridge@{PREFIX}*"):
+        match = _INSTANCE.fullmatch(folder.name)
+        if match is None or not _is_ours(folder):
+            continue
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             continue  # just removed
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            instance = folder.name.partition("@")[2].removesuffix(".service.d")
-            remove(instance, manager)
-            found.append(instance)
+            remove(match[1], manager)
+            found.append(match[1])
         except (BlockingIOError, SystemctlError):
             continue  # its doctor is at work, or it does not stop
         finally:

@@ -7,7 +7,7 @@ from autobot_mcp_bridge.diagnosis import changes
 from autobot_mcp_bridge.diagnosis.changes import Change
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.finding import Finding
-from autobot_mcp_bridge.units import escape
+from autobot_mcp_bridge.units import escape, image
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.render import LITERAL
 
@@ -28,7 +28,7 @@ def noisy(noise: str) -> str:
 
 def filtered(original: Original, noise: str) -> Change:
     """Its stdout with JSON alone."""
-    lines = _start(("/bin/sh", "-c", _FILTER, *original.argv))
+    lines = _start(original, ("/bin/sh", "-c", _FILTER, *original.argv))
     return Change(Finding.STDOUT_NOISE, noisy(noise), lines)
 
 
@@ -37,7 +37,7 @@ def flushing(original: Original) -> Iterator[Change]:
     if not original.spec.env.get(_UNBUFFERED, "1"):
         yield changes.variable(_UNBUFFERED, "1", Finding.STDOUT_BUFFERED, BUFFERED)
     if (stdbuf := shutil.which("stdbuf", path="/usr/bin:/bin")) is not None:
-        lines = _start((stdbuf, "-oL", *original.argv))
+        lines = _start(original, (stdbuf, "-oL", *original.argv))
         yield Change(Finding.STDOUT_BUFFERED, BUFFERED, lines)
 
 
@@ -46,8 +46,9 @@ def named(change: Change) -> str:
     return "with PYTHONUNBUFFERED=1" if change.key else "with stdbuf -oL"
 
 
-def _start(argv: Sequence[str]) -> tuple[str, str]:
+def _start(original: Original, argv: Sequence[str]) -> tuple[str, str]:
     """The directives that start other words by the launcher (templates/launch.py)."""
     facts = Facts()
-    words = (facts.python, "-I", "-S", facts.launcher, *map(escape.word, argv))
+    launcher = image.LAUNCHER if original.spec.root is not None else facts.launcher
+    words = (facts.python, "-I", "-S", launcher, *map(escape.word, argv))
     return "ExecStart=", f"ExecStart={LITERAL}{' '.join(words)}"

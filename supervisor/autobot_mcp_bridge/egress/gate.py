@@ -107,8 +107,10 @@ class Gate:
         """
         if self._places[instance] >= self.limits.per_server:
             raise RefusedError(Reason.TOO_MANY, f"{self.limits.per_server} of this server")
-        if self._together >= self.limits.together:
-            raise RefusedError(Reason.TOO_MANY, f"{self.limits.together} of all servers")
+        has_share = self._places[instance] >= self.limits.assured
+        most = self.limits.together if has_share else self.limits.most
+        if self._together >= most:
+            raise RefusedError(Reason.TOO_MANY, f"{most} of all servers")
         self._places[instance] += 1
         self._together += 1
         try:

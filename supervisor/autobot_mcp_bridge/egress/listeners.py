@@ -8,9 +8,10 @@ import asyncio
 import logging
 import os
 import socket
+import stat
 import struct
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from autobot_mcp_bridge.model.names import parse_instance
@@ -52,29 +53,25 @@ class Listeners:
                 descriptors += struct.unpack(f"{len(value) // 4}i", value[: len(value) // 4 * 4])
             elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
                 sender = _CREDENTIALS.unpack(value)[1]
-        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-        try:
-            self._understand(data, sender, sockets)
-        except ValueError as error:
-            log.warning("what was handed over is not taken: %s", error)
-        finally:
-            for one in sockets:
-                one.close()
+        with ExitStack() as held:
+            for descriptor in descriptors:
+                held.callback(os.close, descriptor)
+            try:
+                self._understand(data, sender, descriptors)
+            except (ValueError, OSError) as error:
+                log.warning("what was handed over is not taken: %s", error)
 
-    def _understand(self, data: bytes, sender: int, sockets: list[socket.socket]) -> None:
+    def _understand(self, data: bytes, sender: int, descriptors: list[int]) -> None:
         if sender not in {0, os.geteuid()}:
             raise ValueError(f"uid {sender} sent it")
         word, _, name = data.decode("ascii", "replace").partition(" ")
         instance = parse_instance(name).instance
-        if word not in {HAND, RELEASE} or len(sockets) != (word == HAND):
-            raise ValueError(f"{word!r} with {len(sockets)} descriptors")
+        if word not in {HAND, RELEASE} or len(descriptors) != (word == HAND):
+            raise ValueError(f"{word!r} with {len(descriptors)} descriptors")
+        # What is of no use takes nothing away from a server that has one.
+        own = _listening(instance, descriptors[0]) if word == HAND else None
         self._drop(instance)
-        if word == HAND:
-            own = sockets.pop()
-            if not own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                own.close()
-                raise ValueError(f"the socket of {instance} does not listen")
-            own.setblocking(False)
+        if own is not None:
             self._listeners[instance] = own
             self._listen(instance, own)
 
@@ -123,6 +120,25 @@ class Listeners:
             self._drop(instance)
         for task in self._connections:
             task.cancel()
+
+
+def _listening(instance: str, descriptor: int) -> socket.socket:
+    """A socket of our own for it.
+
+    Raises:
+        ValueError: it is none that listens.
+    """
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        raise ValueError(f"what is handed over for {instance} is no socket")
+    own = socket.socket(fileno=os.dup(descriptor))
+    try:
+        if not own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise ValueError(f"the socket of {instance} does not listen")
+        own.setblocking(False)
+    except BaseException:
+        own.close()
+        raise
+    return own
 
 
 def hands_socket(path: Path) -> socket.socket:

@@ -48,7 +48,10 @@ class Resolver:
             RefusedError: there is none, not in time, or one of them is not public: a name that
                 leads to both is not trusted at all.
         """
-        if self._running[instance] >= self._limits.lookups_per_server:
+        is_busy = 2 * self._running.total() >= self._limits.lookups
+        limits = self._limits
+        own = limits.lookups_assured if is_busy else limits.lookups_per_server
+        if self._running[instance] >= own:
             raise RefusedError(Reason.TOO_MANY, "names are being resolved")
         self._running[instance] += 1
         loop = asyncio.get_running_loop()

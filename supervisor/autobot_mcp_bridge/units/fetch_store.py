@@ -10,8 +10,8 @@ copied, a version, and the programs' names, all checked; which package it is, ro
 import json
 import os
 import re
-import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -32,6 +32,7 @@ from autobot_mcp_bridge.units.store import (
     public_directory,
     resolution_key,
 )
+from autobot_mcp_bridge.units.trees import remove_tree
 
 STAGING = Path("/var/lib/private/mcp-bridge-fetch")
 MOST_WORDS = 4096  # bytes of the installer's own words that are kept
@@ -54,11 +55,13 @@ def main(ident: str) -> int:
     except (InstallError, OSError) as error:
         result = Result(str(error), digest=request.digest)
     finally:
-        shutil.rmtree(store.root / f".incoming-{ident}", ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(store.root / f".incoming-{ident}")
     fetches.finish(ident, result)
     if not result.why:
         # What has failed keeps its downloads for the next try.
-        shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(staging)
     print(result.why or f"{request.package.label} is in the store", flush=True)
     return 0
 
@@ -76,13 +79,13 @@ def _take(request: Request, staging: Path, store: Store, ident: str) -> Result:
         source = staging / final.relative_to(store.root)
         installed = check(_json(source / MARKER, MOST_MARKER), version, final, store)
         incoming = store.root / f".incoming-{ident}"
-        shutil.rmtree(incoming, ignore_errors=True)
+        remove_tree(incoming)
         incoming.mkdir(mode=0o755)
         skip = frozenset({MARKER})
         Copy(PurePosixPath(final), staging.stat().st_uid, skip).run(source, incoming)
         public_directory(final.parent)
         if final.exists() and store.read(final) is None:
-            shutil.rmtree(final)  # of an install that was cut off
+            remove_tree(final)  # of an install that was cut off
         os.sync()  # the marker must not outlive the files in a power cut
         store.complete(incoming, installed)
         if not final.exists():

@@ -4,7 +4,9 @@ systemd mounts it as it will for the server, and the kernel tells what a uid wit
 execute there. Nothing of it runs with a right of root's.
 """
 
+import os
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from autobot_mcp_bridge.units import image
 from autobot_mcp_bridge.units.confinement import directory
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.root import is_root
+from autobot_mcp_bridge.units.trusted import others_place
 
 PYTHON = "/usr/bin/python3"
 OLDEST = (3, 9)  # what the launcher is written for
@@ -56,6 +59,8 @@ SANDBOX = {
     "SystemCallErrorNumber": "EPERM",
     "MemoryMax": "256M",
     "TasksMax": "16",
+    # What it can write to root's files, too: its answer and its last words.
+    "LimitFSIZE": "2M",
     "LimitCORE": "0",
     "RuntimeMaxSec": f"{RUN_SECONDS:g}",
 }
@@ -99,19 +104,34 @@ def look(root: Root, paths: Iterable[str]) -> Seen:
     options = [f"--property={name}={text}" for name, text in properties.items()]
     words = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", f"--unit={unit}", *options]
     try:
+        status, answer, said = _bounded([*words, "--", PYTHON, "-I", "-S", "-c", _SCRIPT, *asked])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Seen(f"it could not be looked at: systemd-run: {error}")
+    if status == 0 and (entries := _read(answer, asked)) is not None:
+        return entries
+    return Seen(_failed(root, status, said, unit))
+
+
+def _bounded(words: list[str]) -> tuple[int, bytes, bytes]:
+    """Status, the first of stdout and the last of stderr; the rest stays in files, not in memory.
+
+    Raises:
+        OSError: it could not be started.
+        subprocess.TimeoutExpired: it did not end.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         done = subprocess.run(
-            [*words, "--", PYTHON, "-I", "-S", "-c", _SCRIPT, *asked],
+            words,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=out,
+            stderr=err,
             env=_ENVIRONMENT,
             timeout=RUN_SECONDS + _MARGIN,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Seen(f"it could not be looked at: systemd-run: {error}")
-    if done.returncode == 0 and (entries := _read(done.stdout[:MOST_ANSWER], asked)) is not None:
-        return entries
-    return Seen(_failed(root, done.returncode, done.stderr, unit))
+        out.seek(0)
+        err.seek(max(0, err.seek(0, os.SEEK_END) - _MOST_WORDS))
+        return done.returncode, out.read(MOST_ANSWER), err.read(_MOST_WORDS)
 
 
 def _outside(root: Root) -> str:
@@ -128,6 +148,11 @@ def _outside(root: Root) -> str:
             return (
                 f"{root.path}: allowed is a file that root alone may write (owner "
                 f"{status.st_uid}, {mode}); run: chown root {root.path}; chmod 644 {root.path}"
+            )
+        if place := others_place(Path(os.path.realpath(root.path))):
+            return (
+                f"{root.path}: allowed is a file that root alone may exchange; others may write "
+                f"{place}, run: chown root {place}; chmod go-w {place}"
             )
         return ""
     if not S_ISDIR(status.st_mode):

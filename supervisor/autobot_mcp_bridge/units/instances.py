@@ -13,6 +13,11 @@ def service_of(instance: str) -> str:
     return f"autobot-mcp-bridge@{instance}.service"
 
 
+def way_out_of(instance: str) -> str:
+    """Of network mode names: the socket in its network namespace, which is there by this unit."""
+    return f"mcp-bridge-egress@{instance}.socket"
+
+
 def folder_of(units: Path, instance: str) -> Path:
     """Where the drop-ins of its service lie, below a directory for units."""
     return units / f"{service_of(instance)}.d"

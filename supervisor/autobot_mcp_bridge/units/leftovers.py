@@ -6,7 +6,6 @@ deleting takes its time without it. Everything blocks.
 
 import fcntl
 import secrets
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -25,6 +24,7 @@ from autobot_mcp_bridge.units.node import WHEEL
 from autobot_mcp_bridge.units.removal import ENDED
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec, parse_command
 from autobot_mcp_bridge.units.store import Installed, Store
+from autobot_mcp_bridge.units.trees import remove_tree
 
 STAGING = Path("/var/lib/private/mcp-bridge-fetch")
 # What has just come may be about to be used: an install writes its marker before anybody knows.
@@ -143,7 +143,8 @@ class Leftovers:
             roots.add(self.staging)
         for root in roots:
             for path in root.glob(f"{TAKEN}*"):
-                shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):  # the next run tries again
+                    remove_tree(path)
 
     # Servers' own directories.
 

@@ -1,6 +1,5 @@
 """Taking servers off the host, which nobody can call any more: root's part."""
 
-import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
+from autobot_mcp_bridge.units.trees import remove_tree
 
 # The records of ends, and for each instance a folder that tells which are its own (ended.py).
 ENDED = Path("/run/mcp-bridge/ended")
@@ -88,7 +88,7 @@ def purge_directory(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
     elif path.is_dir():
-        shutil.rmtree(path)  # by directory descriptors: symlinks lead it nowhere
+        remove_tree(path)
     for parent in path.parents[:2]:
         if parent.is_dir() and not any(parent.iterdir()):
             parent.rmdir()

@@ -8,13 +8,15 @@ secret to several variables.
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from autobot_mcp_bridge.config.errors import DataError, MissingError, UnavailableError
-from autobot_mcp_bridge.config.files import remove_file, replace_file
+from autobot_mcp_bridge.config.files import locked, remove_file, replace_file
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.credential import Credential
+from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import is_part
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.confinement import Facts
@@ -60,23 +62,40 @@ class Secrets:
     def has(self, name: str) -> bool:
         return (self.encrypted / name).exists() or (self.plain / name).exists()
 
-    def put(self, name: str, value: bytes, uses: Iterable[Use]) -> None:
+    def demand(self, name: str, *, there: bool) -> None:
+        """Raise UsageError where there is one and should be none, or the reverse."""
+        if self.has(name) is there:
+            return
+        if there:
+            raise UsageError(f"there is no {name}; `mcp-bridge secret set` makes it")
+        raise UsageError(f"{name} is set; `mcp-bridge secret rotate` replaces it")
+
+    def put(self, name: str, value: bytes, uses: Iterable[Use], *, there: bool) -> None:
         """Encrypt the value into the store: there whole or not at all, and for good.
 
         Args:
             name: checked.
             value: any bytes.
             uses: what it has to be good for.
+            there: whether it replaces one; of two who set a new one at once the second is told.
 
         Raises:
+            UsageError: as `demand`.
             DataError: it is good for nothing, or not for a use; without the value.
             UnavailableError: systemd cannot encrypt it, or not in time.
         """
         if clause := refusal(value, uses):
             raise DataError(f"{name}: {clause}; nothing was changed")
         text = _encrypted(value)
+        with self._alone():
+            self.demand(name, there=there)
+            replace_file(self.encrypted / name, text, _PRIVATE)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         self.encrypted.mkdir(mode=_HERE, parents=True, exist_ok=True)
-        replace_file(self.encrypted / name, text, _PRIVATE)
+        with locked(self.encrypted):
+            yield
 
     def remove(self, name: str) -> None:
         """Remove the encrypted one.
@@ -84,8 +103,9 @@ class Secrets:
         Raises:
             MissingError: there is none.
         """
-        if remove_file(self.encrypted / name):
-            return
+        with self._alone():
+            if remove_file(self.encrypted / name):
+                return
         if (self.plain / name).exists():
             raise MissingError(f"{name} is no encrypted secret; remove {self.plain / name} by hand")
         raise MissingError(f"there is no secret {name}; `mcp-bridge secret list` shows all")

@@ -14,15 +14,15 @@ as another uid; only its owner writes.
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from autobot_mcp_bridge.units.job import InstallError, Job
 from autobot_mcp_bridge.units.specs import Kind, PackageSpec
+from autobot_mcp_bridge.units.trees import remove_tree
 
 MARKER = ".complete.json"
 MARKER_VERSION = 1
@@ -186,7 +186,8 @@ class Store:
                     return False
         directory = self.directory(spec, version)
         (directory / MARKER).unlink(missing_ok=True)  # first: what is half deleted counts as none
-        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(directory)
         return True
 
     def _write_resolution(self, spec: PackageSpec, new: Resolution) -> None:
@@ -218,7 +219,7 @@ def fresh_directory(path: Path) -> None:
     public_directory(path)
     for child in path.iterdir():
         if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child)
+            remove_tree(child)
         else:
             child.unlink()
 

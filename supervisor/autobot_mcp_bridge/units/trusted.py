@@ -52,6 +52,29 @@ def distrust(path: Path, *, owner: int = 0) -> str:
     return "" if stat.S_ISREG(place.stat().st_mode) else f"{path}: allowed is a regular file"
 
 
+def roots_own(path: Path) -> Path | None:
+    """The file that the path means, without links, if only root can put another one there.
+
+    Others may read it. What is checked may be used as root only by the path that is returned: the
+    one that was asked for may lead elsewhere in the next moment.
+    """
+    file = Path(os.path.realpath(path))
+    return None if others_place(file) else file
+
+
+def others_place(file: Path) -> str:
+    """The first of a file and of the directories above it that others may write; empty: none.
+
+    In a directory with the sticky bit (/tmp) they may not exchange what is root's (inode(7)).
+    """
+    for place in (*reversed(file.parents), file):
+        status = place.stat()
+        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+        if status.st_uid != 0 or (status.st_mode & _WRITABLE and not sticky):
+            return str(place)
+    return ""
+
+
 def _directory(place: Path, owner: int) -> str:
     status = place.stat()
     if not stat.S_ISDIR(status.st_mode):

@@ -2,7 +2,6 @@
 
 import pwd
 import re
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from autobot_mcp_bridge.units import place, static
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
+from autobot_mcp_bridge.units.trees import remove_tree
 
 # A package's scripts are made of USERS, LOADED and `owned`, too (debian/rules).
 USERS = ("mcp-bridge", "mcp-bridge-egress")
@@ -132,8 +132,7 @@ class Uninstaller:
         if path.is_symlink() or path.is_file():
             path.unlink()
         elif path.is_dir():
-            # rmtree goes by directory descriptors: a server's symlinks lead it nowhere.
-            shutil.rmtree(path)
+            remove_tree(path)
         else:
             return False
         return True

@@ -27,3 +27,10 @@ def test_a_value_in_the_command_line_is_refused_and_not_repeated(verb, capsys):
 
     said = capsys.readouterr().err
     assert "never stands in the command line" in said and "a-value" not in said
+
+
+def test_a_terminal_may_send_bytes_that_are_no_utf_8(monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: "caf\udce9")
+
+    assert secret._value("word") == b"caf\xe9"

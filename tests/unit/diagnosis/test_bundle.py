@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 import tarfile
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 from autobot_mcp_bridge.config.errors import DataError, UnavailableError
 from autobot_mcp_bridge.diagnosis.support.bundle import MOST_BYTES, Bundle
+from autobot_mcp_bridge.diagnosis.support.parts import output
 
 
 @pytest.fixture
@@ -28,6 +30,10 @@ def refuses():
     raise UnavailableError("it is away")
 
 
+def nests():
+    return json.loads("[" * 100_000)
+
+
 def quotes():
     return json.loads('{"secret": ')
 
@@ -36,11 +42,12 @@ def test_a_part_that_fails_is_told_and_the_rest_is_there(bundle, tmp_path):
     bundle.add("one.txt", lambda: "one")
     bundle.add("away.txt", refuses)
     bundle.add("broken.json", quotes)
+    bundle.add("deep.json", nests)
     manifest, texts = written(bundle, tmp_path / "b.tar.gz")
 
     assert texts["root/one.txt"] == "one"
     assert {*texts} == {"root/manifest.json", "root/one.txt"}
-    assert bundle.left_out == ["away.txt", "broken.json"]
+    assert bundle.left_out == ["away.txt", "broken.json", "deep.json"]
     reasons = {entry["file"]: entry.get("left_out", "") for entry in manifest["files"]}
     assert reasons["away.txt"] == "UnavailableError: it is away"
     assert "secret" not in reasons["broken.json"]
@@ -69,3 +76,12 @@ def test_it_is_for_its_owner_alone_and_replaces_nothing(bundle, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(DataError, match="is there already"):
         bundle.write(path, {})
+
+
+def test_of_a_command_that_says_too_much_the_last_whole_lines_are_held():
+    script = "import sys\nfor n in range(9): sys.stdout.write(str(n) * 999 + chr(10))"
+
+    shown = output([sys.executable, "-c", script], most=2500)
+
+    assert shown == f"{'7' * 999}\n{'8' * 999}\n"
+    assert len(output([sys.executable, "-c", script])) == 9000

@@ -15,6 +15,18 @@ from autobot_mcp_bridge.model.redact import Redactor
         ("ghp_0123456789abcdef", "«redacted»"),
         ("api_key='hunter2'", "api_key='«redacted»'"),
         ('"password": "hunter2"', '"password": "«redacted»"'),
+        ('"password": "a b; c, \\" d"}', '"password": "«redacted»"}'),
+        (r'{"log": "{\"token\": \"a b\"} c"}', r'{"log": "{\"token\": \"«redacted»"}'),
+        ("passphrase = 'a b' c", "passphrase = '«redacted»' c"),
+        ("aws_secret_access_key=abc/def+0123", "aws_secret_access_key=«redacted»"),
+        (
+            "key -----BEGIN RSA PRIVATE KEY-----\\nMIIE/ab\\n-----END RSA PRIVATE KEY----- x",
+            "key -----BEGIN RSA PRIVATE KEY-----«redacted»-----END RSA PRIVATE KEY----- x",
+        ),
+        (
+            "-----BEGIN PRIVATE KEY----- MIIE/ab",
+            "-----BEGIN PRIVATE KEY-----«redacted»",
+        ),
         ("wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLE1234", "«redacted»"),
         ("QWxhZGRpbjpvcGVu/HNlc2FtZQ+1234567890abcd==", "«redacted»"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig", "«redacted»"),

@@ -1,5 +1,8 @@
 """A root of its own: what it changes in a unit, and what is said of one that does not do."""
 
+import sys
+import tracemalloc
+
 import pytest
 
 from autobot_mcp_bridge.config.problem import json_path
@@ -183,13 +186,33 @@ def test_an_answer_of_another_form_is_none(answer):
     assert image_look._read(answer, ["/bin/a"]) is None
 
 
-def test_a_root_is_first_looked_at_from_outside(tmp_path):
+def test_of_what_a_stranger_s_program_says_a_bounded_part_is_held():
+    endless = "import os; part = b'x' * (1 << 20)\nfor _ in range(20):\n os.write({}, part)"
+
+    for descriptor in (1, 2):
+        tracemalloc.start()
+        status, answer, said = image_look._bounded(
+            [sys.executable, "-c", endless.format(descriptor)]
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+        assert status == 0
+        assert len(answer) <= image_look.MOST_ANSWER
+        assert len(said) <= 300
+        assert peak < 4 << 20
+    assert int(image_look.SANDBOX["LimitFSIZE"].removesuffix("M")) << 20 >= image_look.MOST_ANSWER
+
+
+def test_a_root_is_first_looked_at_from_outside(tmp_path, monkeypatch):
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"")
     theirs.chmod(0o666)
     everybodys = tmp_path / "everybodys"
     everybodys.mkdir()
     everybodys.chmod(0o777)
+    (everybodys / "image").touch(0o644)
+    monkeypatch.setattr(image_look, "others_place", lambda file: str(file.parent))
 
     for root, word in (
         (Root(image=str(tmp_path / "none")), "No such file"),
@@ -197,5 +220,6 @@ def test_a_root_is_first_looked_at_from_outside(tmp_path):
         (Root(image=str(theirs)), "chmod 644"),
         (Root(directory=str(theirs)), "root.image"),
         (Root(directory=str(everybodys)), "chmod o-w"),
+        (Root(image=str(everybodys / "image")), f"others may write {everybodys}"),
     ):
         assert word in image_look.look(root, ()).why

@@ -243,3 +243,27 @@ def test_what_a_killed_run_has_taken_away_is_deleted_by_the_next(host):
     host.gc()
 
     assert not list(host.root.glob(f"**/{TAKEN}*"))
+
+
+@pytest.fixture
+def deep(host):
+    """A tree deeper than there are descriptors or frames, which pytest could not remove itself."""
+    top = host.directory("lib", "private", "mcp-bridge", "acme", "web", "deep")
+    at = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.symlink(host.directory("elsewhere"), "link", dir_fd=at)
+    os.close(at)
+    yield top
+    subprocess.run(["rm", "-rf", host.root], check=True)
+
+
+def test_a_tree_deeper_than_descriptors_and_frames_goes_too(host, deep):
+    host.gc()
+
+    assert not deep.exists()
+    assert host.found() == []
+    assert (host.root / "elsewhere" / "file").exists()

@@ -1,16 +1,20 @@
 """Secrets of the host without systemd: what a value may be, who uses what, what is missing."""
 
+from threading import Barrier, Thread
+
 import pytest
 
 from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.credential import Credential
+from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import credentials, rotations, secrets
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.credentials import Origin, origin
 from autobot_mcp_bridge.units.secret_uses import Use, refusal, uses_of
 from autobot_mcp_bridge.units.secrets import Secrets
+from support.waiting import WITHIN
 
 VARIABLE = Use("acme.files", "TOKEN", Credential(name="word"))
 FILE = Use("acme.files", "KEY", Credential.model_validate({"name": "word", "as": "file"}))
@@ -70,10 +74,10 @@ def test_a_file_holds_any_bytes():
 
 
 def test_a_secret_is_stored_whole_for_root_alone_and_removed(store):
-    store.put("word", b"abc", [])
+    store.put("word", b"abc", [], there=False)
     path = store.encrypted / "word"
     assert (path.read_bytes().strip(), path.stat().st_mode & 0o777) == (b"cba", 0o600)
-    store.put("word", b"def", [])
+    store.put("word", b"def", [], there=True)
     assert path.read_bytes().strip() == b"fed"
     assert [entry.name for entry in store.encrypted.iterdir()] == ["word"]
 
@@ -83,20 +87,53 @@ def test_a_secret_is_stored_whole_for_root_alone_and_removed(store):
         store.remove("word")
 
 
+def test_of_two_who_set_a_new_one_at_once_the_second_is_told(store, monkeypatch):
+    begun = Barrier(2)
+
+    def encrypted(value):
+        begun.wait(WITHIN)
+        return value
+
+    monkeypatch.setattr(secrets, "_encrypted", encrypted)
+    told = {}
+
+    def put(value):
+        try:
+            store.put("word", value, [], there=False)
+        except UsageError as error:
+            told[value] = str(error)
+
+    threads = [Thread(target=put, args=(value,)) for value in (b"abc", b"def")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [*told.values()] == ["word is set; `mcp-bridge secret rotate` replaces it"]
+    assert (store.encrypted / "word").read_bytes() not in told
+
+
+def test_one_that_is_removed_meanwhile_is_not_replaced(store):
+    with pytest.raises(UsageError, match="`mcp-bridge secret set` makes it"):
+        store.put("word", b"abc", [], there=True)
+
+    assert not (store.encrypted / "word").exists()
+
+
 def test_a_refused_value_changes_nothing(store):
-    store.put("word", b"abc", [])
+    store.put("word", b"abc", [], there=False)
     with pytest.raises(DataError, match=r"word: the value holds a NUL.*nothing was changed"):
-        store.put("word", b"a\0b", [VARIABLE])
+        store.put("word", b"a\0b", [VARIABLE], there=True)
 
     assert (store.encrypted / "word").read_bytes().strip() == b"cba"
 
 
 @pytest.mark.parametrize("command", ["exit 1", "echo broken >&2; exit 1", "exit 0"])
 def test_an_encryption_that_fails_changes_nothing_and_is_told(store, monkeypatch, command):
-    store.put("word", b"abc", [])
+    store.put("word", b"abc", [], there=False)
     monkeypatch.setattr(secrets, "ENCRYPT", ("sh", "-c", f"cat > /dev/null; {command}"))
     with pytest.raises(secrets.UnavailableError, match=r"sh: (status|broken)"):
-        store.put("word", b"def", [])
+        store.put("word", b"def", [], there=True)
 
     assert (store.encrypted / "word").read_bytes().strip() == b"cba"
 
@@ -105,11 +142,11 @@ def test_an_encryption_that_hangs_ends_at_its_deadline(store, monkeypatch):
     monkeypatch.setattr(secrets, "ENCRYPT", ("sleep", "60"))
     monkeypatch.setattr(secrets, "ENCRYPT_WITHIN", 0.05)
     with pytest.raises(secrets.UnavailableError, match=r"did not end within 0\.05 s"):
-        store.put("word", b"def", [])
+        store.put("word", b"def", [], there=False)
 
 
 def test_all_secrets_are_listed_with_their_uses_and_what_is_missing(store):
-    store.put("sealed", b"abc", [])
+    store.put("sealed", b"abc", [], there=False)
     (store.plain / "open").write_bytes(b"abc")
     (store.plain / "Not Ours").write_bytes(b"abc")
     specs = [spec("a", X="sealed", Y="gone"), spec("b", X="sealed", Z={"file": "/no/such"})]

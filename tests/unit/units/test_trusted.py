@@ -2,10 +2,11 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.trusted import distrust
+from autobot_mcp_bridge.units.trusted import distrust, others_place, roots_own
 
 
 @pytest.fixture
@@ -92,3 +93,34 @@ def test_what_is_no_regular_file_is_refused(root, make):
 
 def test_what_is_not_there_is_told(root):
     assert judged(root / "gone" / "file") == f"{root / 'gone'}: No such file or directory"
+
+
+def test_what_a_link_leads_to_is_root_s_by_its_own_path(tmp_path):
+    link = tmp_path / "python3"
+    link.symlink_to("/usr/bin/python3")
+
+    assert roots_own(link) == Path("/usr/bin/python3").resolve()
+
+
+@pytest.mark.parametrize(("mode", "trusted"), [(0o755, True), (0o1777, True), (0o777, False)])
+def test_who_may_write_a_directory_decides_what_lies_in_it(mode, trusted, tmp_path, as_root):
+    file = tmp_path / "folder" / "file"
+    file.parent.mkdir()
+    file.touch(0o644)
+    file.parent.chmod(mode)
+
+    assert others_place(file) == ("" if trusted else str(file.parent))
+    assert (roots_own(file) is not None) is trusted
+
+
+@pytest.fixture
+def as_root(monkeypatch):
+    """What belongs to this user counts as root's."""
+    before, own = Path.stat, os.getuid()
+
+    def stat_of(path, **keys):
+        found = before(path, **keys)
+        uid = 0 if found.st_uid == own else found.st_uid
+        return os.stat_result((*found[:4], uid, *found[5:]))
+
+    monkeypatch.setattr(Path, "stat", stat_of)

@@ -38,7 +38,7 @@ class Bundle:
             return
         try:
             data = part().encode("utf-8", "replace")
-        except (OSError, ValueError, BridgeError) as error:
+        except (OSError, ValueError, RecursionError, BridgeError) as error:
             self.leave_out(name, f"{type(error).__name__}: {_reason(error)}")
             return
         cut = max(0, len(data) - MOST_BYTES)

@@ -1,46 +1,75 @@
 """The secrets of this host, so that they can be looked for in all that a bundle holds."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from autobot_mcp_bridge.config.places import Places
-from autobot_mcp_bridge.diagnosis.support.scrub import secrets_in
+from autobot_mcp_bridge.diagnosis.secret_values import content, decrypted, forms
+from autobot_mcp_bridge.diagnosis.support.scrub import HARMLESS, passwords_in, secrets_in
 
 CREDENTIALS = Path("/etc/credstore")
-DECRYPT_WITHIN = 5.0
-MOST_BYTES = 1 << 16
 # systemd-creds(1) runs for each encrypted one; of more than so many the patterns must do.
 MOST_CREDENTIALS = 200
 
 
 def known_secrets(places: Places) -> list[str]:
     """Every value that must not leave the host, as far as this user can read it. Blocks."""
-    found = [*_configured(places), *_stored(places), *_tokens(places)]
-    # A file of several lines may be shown line by line.
-    return [line.strip() for text in found for line in (text, *text.splitlines()) if line.strip()]
+    return [
+        *dict.fromkeys(
+            forms((*_configured(places), *_installers(places), *_stored(places), *_tokens(places)))
+        )
+    ]
 
 
 def _configured(places: Places) -> Iterator[str]:
+    """What stands in the configuration, and in the files of root's that it names."""
     files = (places.servers_json, places.accepted, *sorted(places.servers_d.glob("*.json")))
+    named: set[str] = set()
     for path in files:
         try:
-            yield from secrets_in(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
             continue  # not there, or left out of the bundle
+        yield from secrets_in(document)
+        named |= {*files_in(document)}
+    for name in sorted(named)[:MOST_CREDENTIALS]:
+        yield content(Path(name))
+
+
+def _installers(places: Places) -> Iterator[str]:
+    """What installs of packages are handed: proxies and registries, perhaps with a password."""
+    for line in content(places.config_dir / "environment").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#") and not HARMLESS.fullmatch(name):
+            yield value.strip("\"'")
+            yield from passwords_in(value)
+
+
+def files_in(value: Any, key: str = "") -> Iterator[str]:
+    """The file of each entry of `credentials` that names one."""
+    match value:
+        case dict() if key == "credentials":
+            for entry in value.values():
+                if isinstance(entry, dict) and isinstance(file := entry.get("file"), str):
+                    yield file
+        case dict():
+            for name, each in value.items():
+                yield from files_in(each, name)
+        case list():
+            for each in value:
+                yield from files_in(each, key)
 
 
 def _stored(places: Places) -> Iterator[str]:
-    for path in _files(CREDENTIALS):
-        yield _content(path)
-    for path in _files(places.encrypted_credentials):
-        yield from _decrypted(path)
+    yield from map(content, _files(CREDENTIALS))
+    yield from map(decrypted, _files(places.encrypted_credentials))
 
 
 def _tokens(places: Places) -> Iterator[str]:
     for path in _files(places.headers_d):
-        yield _content(path).rpartition(" ")[2]
+        yield content(path).rpartition(" ")[2]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -48,29 +77,3 @@ def _files(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.is_file())[:MOST_CREDENTIALS]
     except OSError:
         return []
-
-
-def _content(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(MOST_BYTES)
-    except OSError:
-        return ""
-
-
-def _decrypted(path: Path) -> Iterator[str]:
-    """By the name of its file, or by none, whichever it was encrypted with."""
-    for name in (path.name, ""):
-        words = ["systemd-creds", "decrypt", f"--name={name}", str(path), "-"]
-        try:
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=DECRYPT_WITHIN,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            continue
-        yield done.stdout.decode("utf-8", "replace")
-        return

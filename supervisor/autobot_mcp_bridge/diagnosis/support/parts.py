@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,8 @@ from autobot_mcp_bridge.units.static import FILES
 
 COMMAND_WITHIN = 20.0
 JOURNAL_LINES = 2000
+# Of a command: servers may fill the journal with lines of 48 KiB, and a bundle has room for 1 MiB.
+MOST_TEXT = 2 << 20
 MOST_FILES = 500  # of one folder
 OURS = ("autobot-mcp-bridge*", "mcp-bridge*")
 UNITS = (Path("/etc/systemd/system"), Path("/run/systemd/system"))
@@ -99,7 +102,7 @@ class Sources:
         return scrub(path.read_text(encoding="utf-8", errors="replace"))
 
     def _command(self, *words: str) -> str:
-        return self.scrubber.text(output(words))
+        return self.scrubber.text(output(words, most=MOST_TEXT))
 
     def _document_of(self, words: Sequence[str]) -> str:
         return self.scrubber.document(output(words, strict=False))
@@ -116,29 +119,35 @@ class Sources:
         return self.scrubber.text("\n".join(shown))
 
 
-def output(words: Sequence[str], *, strict: bool = True) -> str:
-    """What a command prints.
+def output(words: Sequence[str], *, strict: bool = True, most: int | None = None) -> str:
+    """What a command prints; of more than `most` bytes the last whole lines.
 
     Raises:
         UnavailableError: it is not there, failed (if `strict`), or took too long.
     """
-    try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **_ENVIRONMENT},
-            timeout=COMMAND_WITHIN,
-            check=strict,
-        )
-    except FileNotFoundError:
-        raise UnavailableError(f"{words[0]} is not there") from None
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(f"{words[0]} did not end within {COMMAND_WITHIN:g} s") from None
-    except subprocess.CalledProcessError as error:
-        raise UnavailableError(f"{words[0]} ended with status {error.returncode}") from None
-    return done.stdout.decode("utf-8", "replace")
+    with tempfile.TemporaryFile() as out:
+        try:
+            subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **_ENVIRONMENT},
+                timeout=COMMAND_WITHIN,
+                check=strict,
+            )
+        except FileNotFoundError:
+            raise UnavailableError(f"{words[0]} is not there") from None
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(f"{words[0]} did not end within {COMMAND_WITHIN:g} s") from None
+        except subprocess.CalledProcessError as error:
+            raise UnavailableError(f"{words[0]} ended with status {error.returncode}") from None
+        cut = max(0, out.seek(0, os.SEEK_END) - most) if most is not None else 0
+        out.seek(cut)
+        text = out.read()
+    if cut:
+        text = text.partition(b"\n")[2]  # half a line may have half a secret in it
+    return text.decode("utf-8", "replace")
 
 
 def versions() -> str:

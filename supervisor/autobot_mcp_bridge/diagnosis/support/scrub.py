@@ -15,11 +15,19 @@ HARMLESS = re.compile(
 _SECRET_KEY = re.compile(
     r"(?i)token|secret|passw|api[_-]?key|credential|authorization|cookie|\bauth"
 )
-_OPTION = re.compile(r"(?i)--?[\w-]*(?:token|secret|passw|api[_-]?key|auth)[\w-]*")
+_NAMED = r"[\w-]*(?:token|secret|passw|api[_-]?key|auth)[\w-]*"
+_OPTION = re.compile(rf"(?i)--?{_NAMED}")
+_ASSIGNMENT = re.compile(rf"(?i)(?:--?)?{_NAMED}")  # of env(1), too
+_PASSWORD = re.compile(r"://[^/\s\"':@]{0,100}:([^/\s\"']{1,200})@")
 _HEADER = re.compile(
     r"(?i)((?:proxy-)?authorization|(?:set-)?cookie|x-api-key)([\"']?[ \t]{0,4}[:=][ \t]{0,4})[^\r\n]+"
 )
-_USERINFO = re.compile(r"://[^/@\s\"']{1,200}@")
+_USERINFO = re.compile(r"://[^/\s\"']{1,200}@")
+# A private key over several lines, which a journal puts its own words before.
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY[A-Z ]{0,8}-----\s*$")
+_KEY_ENDS = "-----END "
+_LAST_WORD = re.compile(r"[A-Za-z0-9+/=_-]+\s*$")
+_MOST_KEY = 128  # lines; RSA with 8192 bits has 100
 _DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 _VARIABLE = re.compile(r"(?m)^(\s*(?:Environment|SetCredential\w*)=).*$")
 _ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z0-9_]*)=')
@@ -36,14 +44,16 @@ class Scrubber:
     """
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._redact = Redactor(values)
+        self._values = frozenset(values)
 
     def text(self, text: str) -> str:
         """A text line by line; digests are shortened."""
         text = _HEADER.sub(rf"\1\2{REDACTED}", text)
         text = _USERINFO.sub(f"://{REDACTED}@", text)
         text = _DIGEST.sub(r"\1…", text)
-        return "\n".join(map(self._redact, text.split("\n")))
+        # Values are many and in few texts: whether one is there at all is asked once, not by line.
+        redact = Redactor(value for value in self._values if value in text)
+        return "\n".join(map(redact, _without_keys(text.split("\n"))))
 
     def unit(self, text: str) -> str:
         """A unit file; of variables those that are harmless keep their values."""
@@ -62,11 +72,24 @@ class Scrubber:
         match value:
             case dict():
                 return {key: self._strings(each) for key, each in value.items()}
+            case list() if all(isinstance(each, str) for each in value):
+                return [self.text(each) for each in _without_keys(value)]
             case list():
                 return [self._strings(each) for each in value]
             case str():
                 return self.text(value)
         return value
+
+
+def _without_keys(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, of which those within a private key lose their last word."""
+    left = 0
+    for line in lines:
+        if _KEY_ENDS in line:
+            left = 0
+        shown = _LAST_WORD.sub(REDACTED, line) if left else line
+        left = _MOST_KEY if _KEY_BEGINS.search(line) else max(0, left - 1)
+        yield shown
 
 
 def scrubbed(value: Any, key: str = "") -> Any:
@@ -102,11 +125,17 @@ def secrets_in(value: Any, key: str = "") -> Iterator[str]:
         case list() if key in ("command", "argv"):
             pairs = zip(value, _words(value), strict=True)
             yield from (_value_of(before) for before, after in pairs if before != after)
+            yield from (found for word in value for found in passwords_in(str(word)))
         case list():
             for each in value:
                 yield from secrets_in(each, key)
         case str() if key != "tokens_sha256" and _SECRET_KEY.search(key):
             yield value
+
+
+def passwords_in(text: str) -> list[str]:
+    """Those of URLs."""
+    return _PASSWORD.findall(text)
 
 
 def _words(words: Iterable[Any]) -> Iterator[Any]:
@@ -116,7 +145,7 @@ def _words(words: Iterable[Any]) -> Iterator[Any]:
         name, equals, _ = str(word).partition("=")
         if follows:
             yield REDACTED
-        elif equals and _OPTION.fullmatch(name):
+        elif equals and _ASSIGNMENT.fullmatch(name):
             yield f"{name}={REDACTED}"
         else:
             yield word
@@ -125,7 +154,7 @@ def _words(words: Iterable[Any]) -> Iterator[Any]:
 
 def _value_of(word: Any) -> str:
     name, equals, value = str(word).partition("=")
-    return value if equals and _OPTION.fullmatch(name) else str(word)
+    return value if equals and _ASSIGNMENT.fullmatch(name) else str(word)
 
 
 def _scrubbed_variable(match: re.Match[str]) -> str:
