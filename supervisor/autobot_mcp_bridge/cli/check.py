@@ -95,7 +95,7 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
     return tuple(
         Problem("", server.spec.instance, "", server.why)
         for server in found.accepted.servers
-        if server.state is State.CREDENTIAL_MISSING
+        if server.state in {State.CREDENTIAL_MISSING, State.INSTALL_FAILED}
     )
 
 
