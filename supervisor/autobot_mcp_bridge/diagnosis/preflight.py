@@ -130,6 +130,8 @@ def _state(server: AcceptedServer) -> Check | None:
         return fail("package", f"is not installed yet: {server.why}", Cause.INSTALLING.word, "wait")
     if server.state is None:
         return None
+    if server.state is State.CREDENTIAL_MISSING:
+        return needs.missing_credential(server.why)
     if _is_plain(spec.command):
         return needs.unusable_program(spec, server.why)
     mend = "mend the command or the network, then run: mcp-bridge apply"
