@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ MOST_TRIES = 60
 LEAST, PARTS = 5.0, 6
 # A slow server is waited for so many times longer than its definition says.
 SLOWER = 4
+_NUMBERS = re.compile(r"\b[0-9a-fx]*[0-9][0-9a-f]*")
 
 
 class OutOfTimeError(Exception):
@@ -174,14 +176,28 @@ class Search:
         if free.cause is DeathCause.EXEC:
             why = f"cannot be executed: {free.said}"
             return Verdict(Finding.PROGRAM_UNUSABLE, why, advice="mend the program, or its mode")
-        last = first.words[-1] if first.words else ""
-        said = (
-            f"{first.said}"
-            if not last or last in first.said
-            else f"{first.said}; it last said: {last}"
+        return self._of_network(first, free) or Verdict(
+            Finding.SERVER_FAULT, f"fails by its own fault, {_as_well(first, free)}"
         )
-        why = f"fails by its own fault, without its sandbox as well: {said}"
-        return Verdict(Finding.SERVER_FAULT, why)
+
+    def _of_network(self, first: Outcome, free: Outcome) -> Verdict | None:
+        """For a server whose words ask for a network, which this host may not have, either."""
+        network, instance = self._original.spec.network, self._original.spec.instance
+        if network.mode == "names" and changes.asks_the_egress(first):
+            why = f"fails at what the egress proxy does not let through: {_said(first)}"
+            journal = f"journalctl -t mcp-bridge-egress MCP_INSTANCE={instance}"
+            return Verdict(
+                Finding.NETWORK_NEEDED,
+                why,
+                advice=f"see which host and why with {journal}; network.allow names those it may reach",
+            )
+        if not changes.asks_for_a_network(first):
+            return None
+        advice = (
+            f"it asks for a network, and its network.mode is {network.mode}: "
+            "see whether it should have another, and whether this host reaches what it asks for"
+        )
+        return Verdict(Finding.SERVER_FAULT, f"fails {_as_well(first, free)}", advice=advice)
 
     # ---- trying ----
 
@@ -202,6 +218,21 @@ class Search:
                 return await self._bench.attempt(lines, within, longer)
         except TimeoutError:
             raise OutOfTimeError from None
+
+
+def _as_well(first: Outcome, free: Outcome) -> str:
+    """Both failures, or one where they are the same but for numbers, such as a time."""
+    said, then = _said(first), _said(free)
+    if _NUMBERS.sub("", said) == _NUMBERS.sub("", then):
+        return f"without its sandbox as well: {said}"
+    return f"without its sandbox as well, though otherwise: {then}; within it: {said}"
+
+
+def _said(outcome: Outcome) -> str:
+    last = outcome.words[-1] if outcome.words else ""
+    if not last or last in outcome.said:
+        return outcome.said
+    return f"{outcome.said}; it last said: {last}"
 
 
 def _healthy(outcome: Outcome) -> str:

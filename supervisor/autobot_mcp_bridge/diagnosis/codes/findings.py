@@ -39,9 +39,10 @@ FINDINGS = (
     ),
     Code(
         Finding.NETWORK_NEEDED,
-        "the server needs the network at its start, and has none",
-        "it resolves a name, or calls home",
-        "`network.mode` in its definition, where the mode is there; else the lines that doctor "
+        "the server needs the network at its start, and has none, or not that host",
+        "it resolves a name, or calls home; with `network.mode` `names`: a host that "
+        "`network.allow` leaves out",
+        "`network.mode` in its definition, `names` where its hosts are known; else what doctor "
         "prints",
         "docs/CONFIGURATION.md",
     ),
