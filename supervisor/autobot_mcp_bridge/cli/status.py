@@ -72,22 +72,24 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
     ]
     last = death.get("stderr", [])[-5:]
     lines += [("" if number else "last said", text) for number, text in enumerate(last)]
-    return [*lines, ("next", next_step(row["state"], instance))]
+    return [*lines, ("next", next_step(row, runtime))]
 
 
-def next_step(state: str, instance: str) -> str:
+def next_step(row: dict[str, Any], runtime: str) -> str:
     """What an operator most likely wants to type now."""
-    match State(state):
+    instance: str = row["instance"]
+    match State(row["state"]):
         case State.STOPPED:
             return f"mcp-bridge start {instance}"
+        case State.SLEEPING if row["last_death"]:
+            return f"mcp-bridge doctor {instance}; mcp-bridge logs {instance}"
         case State.BROKEN:
-            return f"mcp-bridge logs {instance}; then mcp-bridge reset {instance}"
+            return f"mcp-bridge doctor {instance}; then mcp-bridge reset {instance}"
         case State.INSTALL_FAILED:
-            return (
-                "mend the command or the network, then mcp-bridge apply, or reload without systemd"
-            )
+            again = "apply" if runtime == "systemd" else "reload"
+            return f"mend what is said above, then mcp-bridge {again}"
         case State.CREDENTIAL_MISSING:
-            return "set the secret as said above"
+            return "mend what is said above"
         case State.INSTALLING:
             return "wait; the next call may be answered"
         case State.DISABLED:

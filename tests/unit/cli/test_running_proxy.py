@@ -144,7 +144,9 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert shown["memory"].endswith("M")
             assert shown["next"] == "mcp-bridge logs files"
             await session.call("crash", {"status": 7})
-            assert "because   it exited" in (await command(bridge, "status", "files"))[1]
+            told = (await command(bridge, "status", "files"))[1]
+            assert "because   it exited" in told
+            assert "mcp-bridge doctor files; mcp-bridge logs files" in told
             assert "it exited" in (await command(bridge, "list"))[1]
             await session.text("pid")
             assert "last end  it exited" in (await command(bridge, "status", "files"))[1]
