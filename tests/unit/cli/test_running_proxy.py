@@ -78,6 +78,21 @@ async def test_calls_end_with_the_status_that_says_why(command):
         assert (await command(bridge, "reset", "no-such"))[0] == 66
 
 
+async def test_a_new_token_counts_and_a_revoked_one_does_not_once_the_command_is_over(
+    command, tmp_path
+):
+    token = tmp_path / "token"
+    async with Bridge([echo("files")]) as bridge:
+        words = ("call", "files", "echo", '{"text": "x"}', "--token-file", str(token))
+        for new in (("new",), ("rotate",)):
+            status, out, _ = await command(bridge, "token", *new, "files")
+            assert status == 0
+            token.write_text(out, encoding="ascii")
+            assert (await command(bridge, *words))[0] == 0
+        assert (await command(bridge, "token", "revoke", "files", "--all"))[0] == 0
+        assert (await command(bridge, *words))[0] == 77
+
+
 async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
     async with Bridge([echo("files")]) as bridge:
         bridge.write_text("{")
