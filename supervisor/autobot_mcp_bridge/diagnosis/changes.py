@@ -231,11 +231,13 @@ def _paths(original: Original, outcome: Outcome) -> Iterator[Change]:
     for folder in _named(original, outcome)[:_MOST_PATHS]:
         bound = escape.bound(folder)
         show: tuple[str, ...] = ()
+        hides = "its root does not hold" if original.spec.root is not None else ""
         if any(PurePosixPath(folder).is_relative_to(home) for home in HOMES):
-            show = ("ProtectHome=tmpfs",)
+            show, hides = ("ProtectHome=tmpfs",), hides or "ProtectHome= hides"
+        if hides:
             yield Change(
                 Finding.PATH_HIDDEN,
-                f"reads {folder}, which ProtectHome= hides",
+                f"reads {folder}, which {hides}",
                 (*show, f"BindReadOnlyPaths={bound}"),
                 {"paths": {"read": [*original.spec.paths.read, folder]}},
                 hint=re.escape(folder),

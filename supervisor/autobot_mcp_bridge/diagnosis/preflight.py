@@ -55,7 +55,11 @@ class Preflight:
             return self._only(check)
         original = Original.read(server.spec, server.argv, self.manager)
         self.checks += self._unit(instance, original.facts)
-        self.checks += needs.guarded("command", needs.of_command(server.spec, server.argv))
+        if server.spec.root is None:
+            self.checks += needs.guarded("command", needs.of_command(server.spec, server.argv))
+        else:
+            text = f"apply has looked for it in {server.spec.root.path}"
+            self.checks.append(ok("command", text))
         self.checks += needs.guarded("credential", needs.of_credentials(original))
         self.checks += needs.guarded("paths", needs.of_paths(original))
         self.checks += needs.guarded("state directory", needs.of_state(original))

@@ -85,7 +85,7 @@ FINDINGS = (
     Code(
         Finding.PATH_HIDDEN,
         "the server needs a path that its sandbox hides",
-        "a file in a home, which `ProtectHome=` hides",
+        "a file in a home, which `ProtectHome=` hides, or one that its `root` does not hold",
         "`paths.read` or `paths.write` in its definition",
         "docs/CONFIGURATION.md",
     ),
