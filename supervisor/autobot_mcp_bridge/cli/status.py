@@ -6,6 +6,7 @@ from typing import Any
 from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
+    not_served,
     places_of,
     print_json,
     printable,
@@ -13,7 +14,7 @@ from autobot_mcp_bridge.cli.common import (
 )
 from autobot_mcp_bridge.cli.shown import show_bytes, show_seconds
 from autobot_mcp_bridge.cli.usage import Usage, usage_of
-from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units.instances import service_of
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise UnavailableError(f"no proxy answers at {places.control_socket}")
     rows = [row for row in found["servers"] if row["instance"] == server.instance]
     if not rows:
-        raise MissingError(f"the proxy serves no {server}; `mcp-bridge list` shows what it does")
+        raise not_served(places, server)
     row = rows[0]
     used = usage_of(rows, found["runtime"]).get(server.instance, Usage())
     if args.json:

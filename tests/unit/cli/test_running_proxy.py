@@ -175,8 +175,11 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             status, _, err = await command(bridge, *words)
             assert (status, "there is no server unknown" in err) == (66, True)
         status, _, err = await command(bridge, "status", "unknown")
-        assert status == 66
-        assert "mcp-bridge list" in err
+        assert (status, "there are files, other" in err) == (66, True)
+        servers = [echo("files"), echo("other"), echo("new"), echo("bad", limits={"tasks": 0})]
+        bridge.write(servers)
+        status, _, err = await command(bridge, "status", "new")
+        assert (status, "new is in the files and not in force" in err) == (66, True)
 
 
 async def test_top_shows_the_running_servers_alone(command):
