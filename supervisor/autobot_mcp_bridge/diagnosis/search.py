@@ -13,7 +13,7 @@ from autobot_mcp_bridge.diagnosis.narrow import least
 from autobot_mcp_bridge.diagnosis.narrowed import Narrower
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.diagnosis.outcome import Outcome, Stage
-from autobot_mcp_bridge.diagnosis.verdict import Verdict
+from autobot_mcp_bridge.diagnosis.verdict import Verdict, as_keys
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.finding import Finding
 
@@ -22,6 +22,7 @@ MOST_TRIES = 60
 LEAST, PARTS = 5.0, 6
 # A slow server is waited for so many times longer than its definition says.
 SLOWER = 4
+_NO_FORK = "temporarily unavailable"
 _NUMBERS = re.compile(r"\b[0-9a-fx]*[0-9][0-9a-f]*")
 
 
@@ -79,6 +80,9 @@ class Search:
         if first.works:
             return self._slow(first) if self._is_late(first) else Verdict("", _healthy(first))
         if first.stage is Stage.SETUP:
+            # EAGAIN of fork(2): systemd sets the sandbox up within the server's own limit.
+            if _NO_FORK in first.said.lower() and (found := await self._grown(changes.tasks)):
+                return found
             why = f"cannot be set up by systemd: {first.said}"
             return Verdict(Finding.SETUP_FAILED, why, advice="mend what the step names")
         if first.cause is DeathCause.MEMORY and (found := await self._grown(changes.memory)):
@@ -131,7 +135,7 @@ class Search:
         factor = 2
         while factor <= changes.WIDE:
             change = limit(self._original, factor)
-            if (await self._try(f"with {change.lines[0]}", change.lines)).works:
+            if (await self._try(f"with {as_keys(change.key)}", change.lines)).works:
                 return Verdict(change.code, change.why, (change,))
             factor *= 2
         return None

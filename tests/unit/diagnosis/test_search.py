@@ -141,6 +141,19 @@ async def test_memory_is_doubled_until_it_does():
     ]
 
 
+async def test_a_set_up_that_cannot_fork_lacks_tasks():
+    said = "step USER, Failed to set up user namespacing: Resource temporarily unavailable"
+    told = []
+    bench = Needy(["TasksMax=4"], Outcome(Stage.SETUP, said))
+    verdict = await search(bench, limits={"tasks": 1}, said=told).diagnose()
+
+    assert (verdict.code, verdict.key) == ("tasks_limit", {"limits": {"tasks": 4}})
+    assert told[1:] == [
+        'try 2: with "limits": {"tasks": 2}',
+        'try 3: with "limits": {"tasks": 4}',
+    ]
+
+
 async def test_a_late_answer_is_a_slow_start():
     late = Outcome(Stage.READY, seconds=4.2)
     verdict = await search(Needy(["never"], late), timeouts={"start": "2s"}).diagnose()
