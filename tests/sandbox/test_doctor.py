@@ -68,7 +68,7 @@ BROKEN_ONES = {
     "credential": (
         server("credential", "credential", credentials={"API_KEY": "absent"}),
         "no_credential",
-        ("API_KEY", "/etc/credstore/absent"),
+        ("API_KEY", "no secret absent", "run: mcp-bridge secret set absent"),
     ),
     "home": (
         server("home", "home", env={"HOME": "/srv"}),
@@ -184,8 +184,8 @@ async def mend(host, definition, found):
         host.write(found["drop_in_file"], "\n".join(("[Service]", *found["drop_in"], "")))
         await check(host, "systemctl", "daemon-reload")
     if found["code"] == "no_credential":
-        command = found["advice"].partition("store it: ")[2]
-        await check(host, "sh", "-c", f"mkdir -p /etc/credstore; echo key | {command}")
+        command = found["advice"].partition("run: ")[2]
+        await check(host, "sh", "-c", f"echo key | {command}")
     await apply(host, merged(definition, found["key"]))
     await check(host, "mcp-bridge", "reset", name)
 
@@ -196,7 +196,7 @@ async def test_a_broken_server_is_named_and_what_is_printed_makes_it_work(
 ):
     definition, code, words = {**BROKEN_ONES, **MORE}[name]
     await apply(host, definition)
-    assert await outcome(host, name) in {"start_failed", "install_failed"}
+    assert await outcome(host, name) in {"start_failed", "install_failed", "credential_missing"}
 
     status, found = await examine(host, name)
 

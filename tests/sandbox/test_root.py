@@ -222,6 +222,14 @@ async def test_what_runs_as_root_at_its_end_is_the_host_s(product):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_doctor_starts_it_in_its_root_and_learns_how_it_ended(product, kind):
+    done = product.container.run("mcp-bridge", "doctor", kind, timeout=60)
+
+    assert (done.status, done.out.startswith(f"{kind} starts")) == (0, True), done.out
+    assert done.err == "mcp-bridge: try 1: as it is\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_exposure_is_told_and_verify_has_nothing_to_say(product, kind, record_property):
     unit = service(kind)
     verified = product.container.run("systemd-analyze", "verify", "--man=no", unit)

@@ -78,6 +78,15 @@ async def test_what_apply_refuses_is_told_by_check_and_by_list(product, files):
     assert json.loads(await asyncio.to_thread(product.cli, "list", "--json"))["refused"] == []
 
 
+async def test_a_program_that_this_host_lacks_is_told_by_check(product):
+    lacks = {"name": "lacks", "command": ["/usr/local/bin/no-such-program"]}
+    product.write_servers(lacks)
+    await product.applied("lacks", state="install_failed")
+    checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
+    assert checked.status == 65
+    assert checked.out == "lacks: /usr/local/bin/no-such-program: no such program\n"
+
+
 async def test_a_removed_server_that_had_failed_leaves_no_failed_unit(product, files):
     await files.text("pid")
     unit = "autobot-mcp-bridge@files.service"

@@ -30,13 +30,17 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--tool-allow", action="append", default=[], metavar="GLOB", help="a tool that may be used"
     )
-    for verb in ("read", "write"):
+    beside = {
+        "read": "of homes it sees nothing else, elsewhere what everybody may read",
+        "write": "nothing else but its own directories",
+    }
+    for verb, rest in beside.items():
         parser.add_argument(
             f"--{verb}",
             action="append",
             default=[],
             metavar="PATH",
-            help=f"what it may {verb}, with all below; nothing else of the host is visible to it",
+            help=f"what it may {verb}, with all below; {rest}",
         )
     parser.add_argument("--cwd", metavar="DIR", help="working directory (default: its own)")
     parser.add_argument("--warm", action="store_true", help="start it without waiting for a call")

@@ -48,9 +48,8 @@ def run(args: argparse.Namespace) -> int:
     facts = enforced.read(places.enforced) if has_units else {}
     if args.host and not args.json:
         return _show_host(facts)
-    broken = [sentence for _, sentence in promises.broken(facts, loaded.enabled)]
-    kept = [*_reach(loaded), *broken] if has_units else _unkept(loaded)
-    notes = [*kept, *_weaker(loaded)]
+    # What a definition with a mistake lets through is no question yet.
+    notes = [] if loaded.problems else [*_notes(loaded, facts, has_units=has_units)]
     if args.json:
         print_json(
             {
@@ -96,8 +95,17 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
     return tuple(
         Problem("", server.spec.instance, "", server.why)
         for server in found.accepted.servers
-        if server.state is State.CREDENTIAL_MISSING
+        if server.state in {State.CREDENTIAL_MISSING, State.INSTALL_FAILED}
     )
+
+
+def _notes(loaded: Loaded, facts: Facts, *, has_units: bool) -> Iterator[str]:
+    if has_units:
+        yield from _reach(loaded)
+        yield from (sentence for _, sentence in promises.broken(facts, loaded.enabled))
+    else:
+        yield from _unkept(loaded)
+    yield from _weaker(loaded)
 
 
 def _reach(loaded: Loaded) -> Iterator[str]:

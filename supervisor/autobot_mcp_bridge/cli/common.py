@@ -124,6 +124,18 @@ def known_server(places: Places, server: ServerId) -> None:
         raise MissingError(edit.no_such_server(server.instance, edit.names(sources)))
 
 
+def not_served(places: Places, server: ServerId) -> MissingError:
+    """Of a server that the proxy does not know: whether its files do."""
+    try:
+        known_server(places, server)
+    except MissingError as error:
+        return error
+    return MissingError(
+        f"{server} is in the files and not in force: `mcp-bridge check` tells their mistakes, "
+        "and `mcp-bridge apply` puts them to use"
+    )
+
+
 def duration(text: str) -> float:
     """Read `30s`, `1h` for argparse."""
     from autobot_mcp_bridge.model.quantities import parse_duration

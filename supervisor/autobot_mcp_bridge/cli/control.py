@@ -1,5 +1,6 @@
 """Talking to the running proxy: HTTP over its Unix socket, standard library only."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -8,6 +9,7 @@ from urllib.parse import quote
 
 from autobot_mcp_bridge.config.errors import DataError, DeniedError, MissingError, UnavailableError
 from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.model.errors import BridgeError
 
 STATUS_SECONDS = 5.0
 RELOAD_SECONDS = 60.0  # servers whose process must go are stopped by their own protocol first
@@ -85,6 +87,12 @@ def status(places: Places) -> dict[str, Any] | None:
 def reload(places: Places) -> Any:
     """Have the files read again; returns when they are in force (raises as `ask` does)."""
     return ask(places, "POST", "/reload", RELOAD_SECONDS)
+
+
+def tell(places: Places) -> None:
+    """Let a proxy that runs read its tokens before the next call; without it, it soon does."""
+    with contextlib.suppress(BridgeError):
+        ask(places, "POST", "/reload?no-retry", STATUS_SECONDS)
 
 
 def operate(places: Places, instance: str, verb: str) -> Any:

@@ -5,8 +5,8 @@ import os
 import shutil
 
 from autobot_mcp_bridge.cli import control
-from autobot_mcp_bridge.cli.common import Subparsers, places_of, server_of
-from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.cli.common import Subparsers, not_served, places_of, server_of
+from autobot_mcp_bridge.config.errors import UnavailableError
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
             "without systemd the proxy writes its servers' lines to its own stderr"
         )
     if found is not None and all(row["instance"] != server.instance for row in found["servers"]):
-        raise MissingError(f"the proxy serves no {server}; `mcp-bridge list` shows what it does")
+        raise not_served(places, server)
     program = shutil.which("journalctl")
     if program is None:
         raise UnavailableError("journalctl is not there: is this a systemd host?")

@@ -6,6 +6,7 @@ from typing import Any
 from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
+    not_served,
     places_of,
     print_json,
     printable,
@@ -13,7 +14,7 @@ from autobot_mcp_bridge.cli.common import (
 )
 from autobot_mcp_bridge.cli.shown import show_bytes, show_seconds
 from autobot_mcp_bridge.cli.usage import Usage, usage_of
-from autobot_mcp_bridge.config.errors import MissingError, UnavailableError
+from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units.instances import service_of
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise UnavailableError(f"no proxy answers at {places.control_socket}")
     rows = [row for row in found["servers"] if row["instance"] == server.instance]
     if not rows:
-        raise MissingError(f"the proxy serves no {server}; `mcp-bridge list` shows what it does")
+        raise not_served(places, server)
     row = rows[0]
     used = usage_of(rows, found["runtime"]).get(server.instance, Usage())
     if args.json:
@@ -72,22 +73,24 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
     ]
     last = death.get("stderr", [])[-5:]
     lines += [("" if number else "last said", text) for number, text in enumerate(last)]
-    return [*lines, ("next", next_step(row["state"], instance))]
+    return [*lines, ("next", next_step(row, runtime))]
 
 
-def next_step(state: str, instance: str) -> str:
+def next_step(row: dict[str, Any], runtime: str) -> str:
     """What an operator most likely wants to type now."""
-    match State(state):
+    instance: str = row["instance"]
+    match State(row["state"]):
         case State.STOPPED:
             return f"mcp-bridge start {instance}"
+        case State.SLEEPING if row["last_death"]:
+            return f"mcp-bridge doctor {instance}; mcp-bridge logs {instance}"
         case State.BROKEN:
-            return f"mcp-bridge logs {instance}; then mcp-bridge reset {instance}"
+            return f"mcp-bridge doctor {instance}; then mcp-bridge reset {instance}"
         case State.INSTALL_FAILED:
-            return (
-                "mend the command or the network, then mcp-bridge apply, or reload without systemd"
-            )
+            again = "apply" if runtime == "systemd" else "reload"
+            return f"mend what is said above, then mcp-bridge {again}"
         case State.CREDENTIAL_MISSING:
-            return "set the secret as said above"
+            return "mend what is said above"
         case State.INSTALLING:
             return "wait; the next call may be answered"
         case State.DISABLED:

@@ -4,6 +4,7 @@ import argparse
 import time
 from datetime import UTC, datetime
 
+from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
     duration,
@@ -75,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
             if not records:
                 known_server(places, server)
             _list(args, records)
+            return 0
+    control.tell(places)
     return 0
 
 

@@ -71,15 +71,16 @@ own wishes stand in a drop-in `90-*.conf` of the unit.
 | `loopback` | itself, over a loopback interface of its own |
 | `list` | the addresses and networks of `network.allow`, and the host's resolvers |
 | `internet` | public addresses of IPv4 and IPv6, and the host's resolvers; not loopback, link-local, metadata, private (RFC 1918, ULA), carrier-grade NAT, multicast, documentation and other reserved ones, and no IPv4 behind 6to4, Teredo or NAT64 |
+| `names` | the hosts of `network.allow`, by TLS through the egress proxy, and nothing else; its program has to honour `HTTPS_PROXY`: [OPERATE.md](OPERATE.md#let-a-server-reach-named-hosts) |
 
 The resolvers are those of `/etc/resolv.conf` when `mcp-bridge apply` runs (others count from it and a server's next
 start on), whatever their addresses, but for two kinds:
 one on loopback (other than `127.0.0.53` and `127.0.0.54`), where all services of the host would be reached, too, and one
 at an address of a metadata service or link-local. `mcp-bridge check` says which are let through and which are not.
 `max_exposure` is compared with `systemd-analyze security --offline=true` of the unit with all its drop-ins, an
-administrator's included, before it is put to use: 0.2 without a network, 0.5 with `loopback`, 1.0 with `list` and
-`internet`; of a browser 0.9, 1.2 and 1.7.
-An entry of a list is an IP address or a network without bits behind its prefix, and is not wider than loopback or link-local.
+administrator's included, before it is put to use: 0.2 without a network, 0.5 with `loopback` and `names`, 1.0 with
+`list` and `internet`; of a browser 0.9, 1.2 and 1.7.
+With mode `list` an entry is an IP address or a network without bits behind its prefix, and is not wider than loopback or link-local.
 """
 CREDENTIALS = """
 `credentials` names a secret for each variable, never its value:

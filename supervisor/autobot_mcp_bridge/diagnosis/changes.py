@@ -27,6 +27,13 @@ _REFUSED = re.compile(
 )
 _PATH = re.compile(r"""(?:(?<=['"\s:(=])|^)(/[^\s'":,;)]+)""")
 
+_NETWORK_HINT = (
+    r"name resolution|name or service not known|eai_again|enotfound|getaddrinfo|"
+    r"unreachable|enetunreach|econnrefused|resolve|no such host|dial tcp|connection"
+)
+# What programs say of a CONNECT that is refused: urllib, curl, undici; and names without a resolver.
+_EGRESS_HINT = rf"tunnel|proxy|\b40[35]\b|{_NETWORK_HINT}"
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -51,8 +58,7 @@ class Change:
 
     def fits(self, outcome: Outcome) -> bool:
         """Whether the last words speak for it."""
-        text = "\n".join((outcome.said, outcome.noise, *outcome.words))
-        return bool(self.hint) and re.search(self.hint, text, re.IGNORECASE) is not None
+        return bool(self.hint) and _says(self.hint, outcome)
 
 
 _ALWAYS = (
@@ -86,8 +92,7 @@ _ALWAYS = (
         "needs the network at its start, and has none",
         NETWORK,
         {"network": {"mode": "internet"}},
-        hint=r"name resolution|name or service not known|eai_again|enotfound|getaddrinfo|"
-        r"unreachable|enetunreach|econnrefused|resolve|no such host|dial tcp|connection",
+        hint=_NETWORK_HINT,
     ),
     Change(
         Finding.NAMESPACE_DENIED,
@@ -140,6 +145,21 @@ def _as_can_be(change: Change, original: Original) -> Change:
     spec = original.spec.model_copy(update={"network": Network(mode="internet")})
     refused = confinement.refusals(spec, Command(original.argv), confinement.Facts())
     return replace(change, key={}) if any(loc[0] == "network" for loc, _ in refused) else change
+
+
+def asks_for_a_network(outcome: Outcome) -> bool:
+    """Whether the last words speak for it."""
+    return _says(_NETWORK_HINT, outcome)
+
+
+def asks_the_egress(outcome: Outcome) -> bool:
+    """The same of a server whose way out is the egress proxy."""
+    return _says(_EGRESS_HINT, outcome)
+
+
+def _says(hint: str, outcome: Outcome) -> bool:
+    text = "\n".join((outcome.said, outcome.noise, *outcome.words))
+    return re.search(hint, text, re.IGNORECASE) is not None
 
 
 def free(changes: list[Change]) -> tuple[str, ...]:
@@ -211,11 +231,13 @@ def _paths(original: Original, outcome: Outcome) -> Iterator[Change]:
     for folder in _named(original, outcome)[:_MOST_PATHS]:
         bound = escape.bound(folder)
         show: tuple[str, ...] = ()
+        hides = "its root does not hold" if original.spec.root is not None else ""
         if any(PurePosixPath(folder).is_relative_to(home) for home in HOMES):
-            show = ("ProtectHome=tmpfs",)
+            show, hides = ("ProtectHome=tmpfs",), hides or "ProtectHome= hides"
+        if hides:
             yield Change(
                 Finding.PATH_HIDDEN,
-                f"reads {folder}, which ProtectHome= hides",
+                f"reads {folder}, which {hides}",
                 (*show, f"BindReadOnlyPaths={bound}"),
                 {"paths": {"read": [*original.spec.paths.read, folder]}},
                 hint=re.escape(folder),

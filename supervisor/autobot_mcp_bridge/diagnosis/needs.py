@@ -27,6 +27,7 @@ MOST_FILES = 2000
 MOST_LEVELS = 64
 _VERSIONED = re.compile(r"(?:node|nodejs|python\d?(?:\.\d+)?|npx|uvx)")
 _SHEBANG_BYTES = 256
+_STORES = Facts()
 
 
 def of_command(spec: ServerSpec, argv: Sequence[str]) -> Iterator[Check]:
@@ -95,16 +96,22 @@ def of_credentials(original: Original) -> Iterator[Check]:
             "credential",
             f"lacks its credential {name}: {path} is not there",
             Finding.CREDENTIAL_MISSING,
-            _storing(path),
+            _stored(Path(path)),
         )
 
 
-def _storing(path: str) -> str:
-    folder, _, name = path.rpartition("/")
-    facts = Facts()
-    if folder in {facts.encrypted, facts.credentials}:
-        return f"store it: mcp-bridge secret set {shlex.quote(name)}"
-    return f"store it: install -m 0600 /dev/stdin {shlex.quote(path)}"
+def missing_credential(why: str) -> Check:
+    """A secret without which apply has not let the server start, with the words of apply."""
+    text, _, command = why.partition("; run: ")
+    mend = f"run: {command}" if command else "mend that, then run: mcp-bridge apply"
+    return fail("credential", f"lacks a secret: {text}", Finding.CREDENTIAL_MISSING, mend)
+
+
+def _stored(path: Path) -> str:
+    """How a secret's file comes back; only `secret set` can make one that is encrypted."""
+    if str(path.parent) in {_STORES.encrypted, _STORES.credentials}:
+        return f"run: mcp-bridge secret set {shlex.quote(path.name)}"
+    return f"store it: install -m 0600 /dev/stdin {shlex.quote(str(path))}"
 
 
 def of_paths(original: Original) -> Iterator[Check]:

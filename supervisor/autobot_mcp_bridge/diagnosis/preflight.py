@@ -55,7 +55,11 @@ class Preflight:
             return self._only(check)
         original = Original.read(server.spec, server.argv, self.manager)
         self.checks += self._unit(instance, original.facts)
-        self.checks += needs.guarded("command", needs.of_command(server.spec, server.argv))
+        if server.spec.root is None:
+            self.checks += needs.guarded("command", needs.of_command(server.spec, server.argv))
+        else:
+            text = f"apply has looked for it in {server.spec.root.path}"
+            self.checks.append(ok("command", text))
         self.checks += needs.guarded("credential", needs.of_credentials(original))
         self.checks += needs.guarded("paths", needs.of_paths(original))
         self.checks += needs.guarded("state directory", needs.of_state(original))
@@ -130,6 +134,8 @@ def _state(server: AcceptedServer) -> Check | None:
         return fail("package", f"is not installed yet: {server.why}", Cause.INSTALLING.word, "wait")
     if server.state is None:
         return None
+    if server.state is State.CREDENTIAL_MISSING:
+        return needs.missing_credential(server.why)
     if _is_plain(spec.command):
         return needs.unusable_program(spec, server.why)
     mend = "mend the command or the network, then run: mcp-bridge apply"

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from autobot_mcp_bridge.diagnosis.narrow import least
 from autobot_mcp_bridge.diagnosis.narrowed import Narrower
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.diagnosis.outcome import Outcome, Stage
-from autobot_mcp_bridge.diagnosis.verdict import Verdict
+from autobot_mcp_bridge.diagnosis.verdict import Verdict, as_keys
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.finding import Finding
 
@@ -21,6 +22,8 @@ MOST_TRIES = 60
 LEAST, PARTS = 5.0, 6
 # A slow server is waited for so many times longer than its definition says.
 SLOWER = 4
+_NO_FORK = "temporarily unavailable"
+_NUMBERS = re.compile(r"\b[0-9a-fx]*[0-9][0-9a-f]*")
 
 
 class OutOfTimeError(Exception):
@@ -77,6 +80,9 @@ class Search:
         if first.works:
             return self._slow(first) if self._is_late(first) else Verdict("", _healthy(first))
         if first.stage is Stage.SETUP:
+            # EAGAIN of fork(2): systemd sets the sandbox up within the server's own limit.
+            if _NO_FORK in first.said.lower() and (found := await self._grown(changes.tasks)):
+                return found
             why = f"cannot be set up by systemd: {first.said}"
             return Verdict(Finding.SETUP_FAILED, why, advice="mend what the step names")
         if first.cause is DeathCause.MEMORY and (found := await self._grown(changes.memory)):
@@ -129,7 +135,7 @@ class Search:
         factor = 2
         while factor <= changes.WIDE:
             change = limit(self._original, factor)
-            if (await self._try(f"with {change.lines[0]}", change.lines)).works:
+            if (await self._try(f"with {as_keys(change.key)}", change.lines)).works:
                 return Verdict(change.code, change.why, (change,))
             factor *= 2
         return None
@@ -174,14 +180,28 @@ class Search:
         if free.cause is DeathCause.EXEC:
             why = f"cannot be executed: {free.said}"
             return Verdict(Finding.PROGRAM_UNUSABLE, why, advice="mend the program, or its mode")
-        last = first.words[-1] if first.words else ""
-        said = (
-            f"{first.said}"
-            if not last or last in first.said
-            else f"{first.said}; it last said: {last}"
+        return self._of_network(first, free) or Verdict(
+            Finding.SERVER_FAULT, f"fails by its own fault, {_as_well(first, free)}"
         )
-        why = f"fails by its own fault, without its sandbox as well: {said}"
-        return Verdict(Finding.SERVER_FAULT, why)
+
+    def _of_network(self, first: Outcome, free: Outcome) -> Verdict | None:
+        """For a server whose words ask for a network, which this host may not have, either."""
+        network, instance = self._original.spec.network, self._original.spec.instance
+        if network.mode == "names" and changes.asks_the_egress(first):
+            why = f"fails at what the egress proxy does not let through: {_said(first)}"
+            journal = f"journalctl -t mcp-bridge-egress MCP_INSTANCE={instance}"
+            return Verdict(
+                Finding.NETWORK_NEEDED,
+                why,
+                advice=f"see which host and why with {journal}; network.allow names those it may reach",
+            )
+        if not changes.asks_for_a_network(first):
+            return None
+        advice = (
+            f"it asks for a network, and its network.mode is {network.mode}: "
+            "see whether it should have another, and whether this host reaches what it asks for"
+        )
+        return Verdict(Finding.SERVER_FAULT, f"fails {_as_well(first, free)}", advice=advice)
 
     # ---- trying ----
 
@@ -202,6 +222,21 @@ class Search:
                 return await self._bench.attempt(lines, within, longer)
         except TimeoutError:
             raise OutOfTimeError from None
+
+
+def _as_well(first: Outcome, free: Outcome) -> str:
+    """Both failures, or one where they are the same but for numbers, such as a time."""
+    said, then = _said(first), _said(free)
+    if _NUMBERS.sub("", said) == _NUMBERS.sub("", then):
+        return f"without its sandbox as well: {said}"
+    return f"without its sandbox as well, though otherwise: {then}; within it: {said}"
+
+
+def _said(outcome: Outcome) -> str:
+    last = outcome.words[-1] if outcome.words else ""
+    if not last or last in outcome.said:
+        return outcome.said
+    return f"{outcome.said}; it last said: {last}"
 
 
 def _healthy(outcome: Outcome) -> str:

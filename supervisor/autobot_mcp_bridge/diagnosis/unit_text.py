@@ -3,9 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from autobot_mcp_bridge.units.static import FILES
+
 # Entries of a list: quoted, or without a blank (systemd.syntax(7)).
 _ENTRY = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 _SPECIFIER = re.compile(r"%(.)")
+# The recorder of an end, which the drop-in of a server with a root of its own calls, too.
+_RECORDS = f"/{FILES['ended.py']} %i"
 
 
 def values(texts: Iterable[str], directive: str) -> list[str]:
@@ -40,7 +44,7 @@ def as_instance(text: str, unit: str, instance: str) -> str:
     """The text for another instance: the specifiers that name the first one are filled in.
 
     Of systemd.unit(5), "Specifiers", those of the instance and the whole name; all others mean the
-    same in each instance of a template.
+    same in each instance of a template. A record of an end is of whoever has ended, though.
     """
     names = {
         "i": instance,
@@ -48,4 +52,12 @@ def as_instance(text: str, unit: str, instance: str) -> str:
         "n": unit,
         "N": unit.rpartition(".")[0],
     }
-    return _SPECIFIER.sub(lambda match: names.get(match[1], match[0]).replace("\\", "\\\\"), text)
+
+    def filled(line: str) -> str:
+        if line.rstrip().endswith(_RECORDS):
+            return line
+        return _SPECIFIER.sub(
+            lambda match: names.get(match[1], match[0]).replace("\\", "\\\\"), line
+        )
+
+    return "".join(map(filled, text.splitlines(keepends=True)))

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from autobot_mcp_bridge.diagnosis.changes import Change
@@ -59,7 +59,7 @@ class Verdict:
             )
         clauses = []
         if key := self.key:
-            clauses.append(f"set {_as_keys(key)}")
+            clauses.append(f"set {as_keys(key)}")
         if self.lines:
             clauses.append(f"allow it with {', '.join(self.lines)}")
         return " and ".join(clauses)
@@ -122,7 +122,7 @@ class Report:
             lines += ["", f"add to {self._file}:", *_indented(("[Service]", *verdict.lines))]
             lines += ["then:", *_indented(("systemctl daemon-reload",))]
         if verdict.key:
-            lines += ["", "servers.json:", *_indented((_as_keys(verdict.key),))]
+            lines += ["", "servers.json:", *_indented((as_keys(verdict.key),))]
         if verdict.code:
             lines += ["", f"more: mcp-bridge explain {shlex.quote(verdict.code)}"]
         if outcome is not None and outcome.noise and not verdict.code:
@@ -146,9 +146,9 @@ def _told(check: Check) -> str:
     return f"{check.text}; {check.mend}" if check.level is Level.WARN and check.mend else check.text
 
 
-def _as_keys(key: dict[str, object]) -> str:
+def as_keys(key: Mapping[str, object]) -> str:
     """The part of a definition as it stands in the file, without the braces around it."""
-    return json.dumps(key, ensure_ascii=False)[1:-1]
+    return json.dumps(dict(key), ensure_ascii=False)[1:-1]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -34,8 +34,8 @@ def control_app(bridge: Bridge) -> web.Application:
     async def status(_: web.Request) -> web.Response:
         return web.json_response(bridge.status())
 
-    async def reload(_: web.Request) -> web.Response:
-        await bridge.reload()
+    async def reload(request: web.Request) -> web.Response:
+        await bridge.reload(retry="no-retry" not in request.query)
         return web.json_response(bridge.status())
 
     async def act(request: web.Request) -> web.Response:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autobot_mcp_bridge.cli import check
 from autobot_mcp_bridge.cli.common import print_table
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
@@ -48,6 +49,24 @@ def test_check_says_once_per_server_what_this_runtime_cannot_keep(places, run):
     assert status == 0
     assert [line.split(": ")[1] for line in err.splitlines()] == ["time", "b"]
     assert "paths is not kept" in err
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_check_tells_a_wrong_entry_of_a_list_of_names_where_units_are(
+    words, places, run, monkeypatch
+):
+    monkeypatch.setattr(check, "has_systemd", lambda: True)
+    places.accepted.parent.mkdir(parents=True, exist_ok=True)
+    places.accepted.touch()
+    network = {"mode": "names", "allow": ["https://api.example.com/"]}
+    write_servers(places, {**SMALL, "network": network})
+
+    status, out, err = run("check", *words)
+
+    assert status == 65
+    assert "$.servers[0].network.allow[0]" in out
+    assert "such as api.example.com" in out
+    assert "the egress proxy" not in out + err
 
 
 def test_check_of_a_directory_that_is_not_there_is_66(run, places):

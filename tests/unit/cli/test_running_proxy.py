@@ -78,6 +78,21 @@ async def test_calls_end_with_the_status_that_says_why(command):
         assert (await command(bridge, "reset", "no-such"))[0] == 66
 
 
+async def test_a_new_token_counts_and_a_revoked_one_does_not_once_the_command_is_over(
+    command, tmp_path
+):
+    token = tmp_path / "token"
+    async with Bridge([echo("files")]) as bridge:
+        words = ("call", "files", "echo", '{"text": "x"}', "--token-file", str(token))
+        for new in (("new",), ("rotate",)):
+            status, out, _ = await command(bridge, "token", *new, "files")
+            assert status == 0
+            token.write_text(out, encoding="ascii")
+            assert (await command(bridge, *words))[0] == 0
+        assert (await command(bridge, "token", "revoke", "files", "--all"))[0] == 0
+        assert (await command(bridge, *words))[0] == 77
+
+
 async def test_a_reload_of_a_broken_file_tells_its_path_and_exits_65(command):
     async with Bridge([echo("files")]) as bridge:
         bridge.write_text("{")
@@ -144,7 +159,9 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert shown["memory"].endswith("M")
             assert shown["next"] == "mcp-bridge logs files"
             await session.call("crash", {"status": 7})
-            assert "because   it exited" in (await command(bridge, "status", "files"))[1]
+            told = (await command(bridge, "status", "files"))[1]
+            assert "because   it exited" in told
+            assert "mcp-bridge doctor files; mcp-bridge logs files" in told
             assert "it exited" in (await command(bridge, "list"))[1]
             await session.text("pid")
             assert "last end  it exited" in (await command(bridge, "status", "files"))[1]
@@ -158,8 +175,11 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             status, _, err = await command(bridge, *words)
             assert (status, "there is no server unknown" in err) == (66, True)
         status, _, err = await command(bridge, "status", "unknown")
-        assert status == 66
-        assert "mcp-bridge list" in err
+        assert (status, "there are files, other" in err) == (66, True)
+        servers = [echo("files"), echo("other"), echo("new"), echo("bad", limits={"tasks": 0})]
+        bridge.write(servers)
+        status, _, err = await command(bridge, "status", "new")
+        assert (status, "new is in the files and not in force" in err) == (66, True)
 
 
 async def test_top_shows_the_running_servers_alone(command):

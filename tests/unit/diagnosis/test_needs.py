@@ -62,22 +62,3 @@ def test_a_state_directory_may_be_as_deep_as_its_server_likes(deep):
 
     assert found.level is Level.OK
     assert f"belongs to uid {os.geteuid()}" in found.text
-
-
-@pytest.mark.parametrize(
-    ("directive", "folder"),
-    [
-        ("LoadCredential", "/etc/credstore"),
-        ("LoadCredentialEncrypted", "/etc/mcp-bridge/credstore.encrypted"),
-    ],
-)
-def test_of_a_secret_that_is_missing_the_command_is_told_that_encrypts_it(directive, folder):
-    (found,) = needs.of_credentials(original("[Service]", f"{directive}=KEY:{folder}/no-such-one"))
-
-    assert found.mend == "store it: mcp-bridge secret set no-such-one"
-
-
-def test_of_a_file_of_root_s_that_is_missing_its_path_is_told():
-    (found,) = needs.of_credentials(original("[Service]", "LoadCredential=KEY:/srv/no-such/one"))
-
-    assert found.mend == "store it: install -m 0600 /dev/stdin /srv/no-such/one"

@@ -72,6 +72,56 @@ async def test_a_server_that_fails_without_its_sandbox_too_is_to_blame_itself():
     assert "KeyError: 'URL'" in verdict.why
 
 
+class Twice(Needy):
+    """Fails in its sandbox with one outcome, and with the other without."""
+
+    async def attempt(self, lines, within, longer=0.0):
+        self.tries.append(lines)
+        return self._outcome[bool(lines)]
+
+
+async def test_one_that_fails_otherwise_without_its_sandbox_is_told_with_both_failures():
+    bench = Twice([], (failed("cannot open /x"), failed("KeyError: 'URL'")))
+    verdict = await search(bench).diagnose()
+
+    assert verdict.code == "server_fault"
+    assert verdict.why.index("KeyError: 'URL'") < verdict.why.index("cannot open /x")
+
+
+async def test_two_failures_that_differ_in_their_time_are_one():
+    bench = Twice([], (failed("12:00:01 [7f3a] no URL"), failed("12:00:02 [7f3b] no URL")))
+    verdict = await search(bench).diagnose()
+
+    assert verdict.why.count("no URL") == 1
+
+
+async def test_one_that_asks_for_a_network_that_the_host_has_not_is_not_called_to_blame():
+    words = "socket.gaierror: Temporary failure in name resolution"
+    verdict = await search(Needy(["nothing that there is"], failed(words))).diagnose()
+
+    assert verdict.code == "server_fault"
+    assert "own fault" not in verdict.why
+    assert "network.mode is none" in verdict.advice
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<urlopen error Tunnel connection failed: 403 not_listed>",
+        "curl: (56) CONNECT tunnel failed, response 403",
+        "RequestAbortedError: Proxy response (403) !== 200 when HTTP Tunneling",
+    ],
+)
+async def test_what_the_egress_proxy_refuses_is_no_fault_of_the_server(words):
+    network = {"mode": "names", "allow": ["api.example.com"]}
+    bench = Needy(["nothing that there is"], failed(words))
+    verdict = await search(bench, network=network).diagnose()
+
+    assert verdict.code == "network_needed"
+    assert "journalctl -t mcp-bridge-egress MCP_INSTANCE=files" in verdict.advice
+    assert "network.allow" in verdict.advice
+
+
 async def test_without_leave_to_relax_there_is_one_try():
     bench = Needy(["MemoryDenyWriteExecute=no"], failed("mmap"))
     verdict = await search(bench, relax=False).diagnose()
@@ -88,6 +138,19 @@ async def test_memory_is_doubled_until_it_does():
     assert bench.tries[1:] == [
         (f"MemoryMax={128 << 20}",),
         (f"MemoryMax={256 << 20}",),
+    ]
+
+
+async def test_a_set_up_that_cannot_fork_lacks_tasks():
+    said = "step USER, Failed to set up user namespacing: Resource temporarily unavailable"
+    told = []
+    bench = Needy(["TasksMax=4"], Outcome(Stage.SETUP, said))
+    verdict = await search(bench, limits={"tasks": 1}, said=told).diagnose()
+
+    assert (verdict.code, verdict.key) == ("tasks_limit", {"limits": {"tasks": 4}})
+    assert told[1:] == [
+        'try 2: with "limits": {"tasks": 2}',
+        'try 3: with "limits": {"tasks": 4}',
     ]
 
 

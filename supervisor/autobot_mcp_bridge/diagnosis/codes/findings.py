@@ -39,9 +39,10 @@ FINDINGS = (
     ),
     Code(
         Finding.NETWORK_NEEDED,
-        "the server needs the network at its start, and has none",
-        "it resolves a name, or calls home",
-        "`network.mode` in its definition, where the mode is there; else the lines that doctor "
+        "the server needs the network at its start, and has none, or not that host",
+        "it resolves a name, or calls home; with `network.mode` `names`: a host that "
+        "`network.allow` leaves out",
+        "`network.mode` in its definition, `names` where its hosts are known; else what doctor "
         "prints",
         "docs/CONFIGURATION.md",
     ),
@@ -84,7 +85,7 @@ FINDINGS = (
     Code(
         Finding.PATH_HIDDEN,
         "the server needs a path that its sandbox hides",
-        "a file in a home, which `ProtectHome=` hides",
+        "a file in a home, which `ProtectHome=` hides, or one that its `root` does not hold",
         "`paths.read` or `paths.write` in its definition",
         "docs/CONFIGURATION.md",
     ),
