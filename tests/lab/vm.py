@@ -121,10 +121,14 @@ class Vm(Machine):
     def forward(self, port: int) -> Path:
         """Return a Unix socket of this host, behind which is that port of the machine's loopback.
 
+        It blocks for a moment when the port is asked for the first time.
+
         Raises:
             LabError: ssh refuses.
         """
         path = self._folder / f"port-{port}"
+        if path.exists():
+            return path
         tool(*self._ssh("-O", "forward", "-L", f"{path}:127.0.0.1:{port}", "vm")).checked()
         return path
 
