@@ -28,6 +28,8 @@ LIMITS = {"memory": "128M", "cpu": "100%", "tasks": 64, "open_files": 256}
 # Less than a busy machine would leave it; only for the attempt on the processor, which it slows down.
 SHARE = {"cpu": "5%"}
 PROCESSOR = "processor"
+# Where systemd sees that a child has been ended for its memory, it would end the attempts, too.
+GOES_ON = "[Service]\nOOMPolicy=continue\n"
 # The attempts have a second each for an answer that does not come.
 WITHIN = 60.0
 AT_ONCE = 5
@@ -111,7 +113,7 @@ def trying(
             facts = Facts(resolvers=Resolvers((str(network.BRIDGE_ADDRESS),)))
             # They mostly wait: for answers that do not come, and for their share.
             with (
-                instances(machine, specs, facts=facts, kind=kind) as made,
+                instances(machine, specs, GOES_ON, facts, kind) as made,
                 ThreadPoolExecutor(AT_ONCE) as pool,
             ):
                 return dict(zip(faces, pool.map(_tried, made), strict=True))

@@ -70,7 +70,7 @@ def told(vm, words, limits, extra=""):
     return json.loads(said) if said else {}
 
 
-@pytest.mark.requirement("AB-41")
+@pytest.mark.requirement("S12")
 def test_a_server_that_takes_too_much_memory_is_ended_and_that_is_told(programs):
     words, limits = uses(200, 0, "memory.max"), {"memory": "64M"}
     with inside(programs, spec_of("eats", *words, limits=limits)) as one:
@@ -85,7 +85,7 @@ def test_a_server_that_takes_too_much_memory_is_ended_and_that_is_told(programs)
     assert told(programs, words, limits, "[Service]\nMemoryMax=infinity\n") == {"memory.max": "max"}
 
 
-@pytest.mark.requirement("AB-41")
+@pytest.mark.requirement("S12")
 def test_the_end_of_a_helper_for_memory_ends_the_server_and_is_told(programs):
     words = (*PYTHON, "/opt/limits/helped.py", *uses(200, 0)[3:])
     spec = spec_of("helped", *words, limits={"memory": "64M"})
@@ -139,7 +139,8 @@ def test_a_server_gets_no_more_of_a_processor_than_its_quota(programs):
 
     assert short["cpu.max"] == "20000 100000"
     assert held_up["throttled_usec"] > 1_500_000
-    assert not_at_all.get("throttled_usec", 0) == 0 < 1_500_000 <= not_at_all["usage_usec"]
+    assert not_at_all.get("throttled_usec", 0) == 0
+    assert not_at_all["usage_usec"] >= 1_500_000
 
 
 def test_the_weights_of_a_server_come_to_its_cgroup(programs):

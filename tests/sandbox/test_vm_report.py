@@ -6,33 +6,14 @@ The profiles and modes are few, as it takes long there: containers show all of t
 import pytest
 
 from sandbox import report
-from sandbox.faces import Face
-from sandbox.gathering import trying
-from sandbox.vm_targets import answering_in
-from support.vms import Inside
+from sandbox.vm_gathering import FACES, gather_in
 
 pytestmark = pytest.mark.vm
-
-FACES = [
-    Face("python", "none"),
-    Face("python", "list"),
-    Face("python", "internet"),
-    Face("strict", "loopback"),
-]
-MODULE = "/opt/dummy.ko"
-# The kernel's modules are compressed; this one is used by nothing.
-UNPACK = f"""
-import glob, lzma
-(packed,) = glob.glob("/usr/lib/modules/*/kernel/drivers/net/dummy.ko.xz")
-open("{MODULE}", "wb").write(lzma.open(packed).read())
-"""
 
 
 @pytest.fixture(scope="module")
 def found(vm):
-    vm.check("python3", "-c", UNPACK)
-    with answering_in(vm) as targets:
-        return trying(vm, targets, FACES, Inside, module=MODULE)
+    return gather_in(vm)
 
 
 def test_a_plain_unit_can_do_all_of_it(found):

@@ -29,7 +29,7 @@ async def served(product_in_vm):
     return product_in_vm
 
 
-@pytest.mark.requirement("AB-41")
+@pytest.mark.requirement("S12")
 async def test_a_server_ended_for_memory_is_told_as_such_and_its_neighbour_answers(served):
     async with served.session("grows") as client, served.session("answers") as neighbour:
         pid = await neighbour.text("pid")

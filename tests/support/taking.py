@@ -2,8 +2,8 @@
 
     taking.py SOCKET
 
-As JSON: `invocation`; `rest`, what the launcher told after it; `said`. Standard library only: it is
-copied into machines from which no descriptor can come out.
+As JSON: `invocation`; `rest`, what the launcher told after it; `said`. Standard library only: it
+runs in machines from which no descriptor can come out.
 """
 
 import json
