@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab clients conformance check ansible molecule lint-ansible role-readme dist sandbox-image bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox sandbox-report trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab vm clients conformance check ansible molecule lint-ansible role-readme dist sandbox-image bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox sandbox-report trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -31,10 +31,13 @@ deb: setup  ## make the package of each Debian suite in dist/, in containers (ro
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python tools/deb.py $(ARGS)
 
 test: setup ansible  ## run the suite; it says what could not run (a failure with CI=true)
-	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab and not vm" $(ARGS)
 
 lab: setup  ## test against real systemd 252 and 257, in containers (root)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "lab and not soak" $(ARGS)
+
+vm: setup  ## test what needs a kernel of its own, in an emulated machine (root, qemu-system-x86)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m vm $(ARGS)
 
 clients: setup  ## run the real clients from PyPI and npm against the proxy (installs them first)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m clients $(ARGS)

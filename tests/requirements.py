@@ -1,6 +1,7 @@
 """What the bridge promises: id, sentence, source. `make trace` shows the test of each.
 
-NV-* are the behaviours of the host that this project replaces. The letters are the protocol's:
+NV-* are the behaviours of the host that this project replaces. S* are what has gone wrong in other
+projects that run servers as units. The other letters are the protocol's:
 A plain HTTP, B sessions, C streams, D routing, E revision 2026-07-28, F tokens, G eras of client and
 server, H the stdio side.
 "25" is the MCP specification of 2025-11-25, "26" that of 2026-07-28; "own" is a decision of ours
@@ -66,6 +67,11 @@ REQUIREMENTS = (
         "use and limits of each unit's cgroup are told, limits of others than ours, and what "
         "cannot be read",
         "AB-47, under own names",
+    ),
+    Requirement(
+        "S12",
+        "the end of a server or its helper for memory is the server's, and told as such",
+        "jupyterhub/systemdspawner#101",
     ),
     Requirement("A1", "a server has one path ending in /mcp, which takes POST", _TRANSPORT_25),
     Requirement("A2", "any other method is 405 with Allow", "RFC 9110 15.5.6"),

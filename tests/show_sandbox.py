@@ -2,8 +2,8 @@
 
     python tests/show_sandbox.py [--only NAME]...
 
-Everything runs on systemd 252 and 257, in the containers of tests/lab. Exits with 1 on FAIL and
-NOT RUN.
+Everything runs on systemd 252 and 257, in the containers of tests/lab, and what those cannot show in
+its virtual machine. Exits with 1 on FAIL and NOT RUN.
 """
 
 import sys
@@ -81,6 +81,12 @@ CHECKS: dict[str, Check] = {
     ),
     "disk": lab("test_disk.py", "disk: shown, cleaned, nothing needed goes"),
     "names": lab("test_names.py", "names mode: listed hosts, and no other", exposure=0.5),
+    "vm": tests(
+        "cgroup v2 and a kernel of its own, tried",
+        *("-m", "vm", FOLDER),
+        promises_tried=AtLeast(16),
+        wrong=0,
+    ),
     "fleet": lab("test_fleet.py", "50 active servers for 10 minutes", "lab and soak", **FLEET),
 }
 

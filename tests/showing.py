@@ -41,6 +41,7 @@ TIMEOUTS = {
     "rotate": 2400.0,
     "site": 3600.0,
     "upgrade": 2400.0,
+    "vm": 3600.0,
     "work": 3600.0,
 }
 TIMEOUT = 1200.0

@@ -39,7 +39,7 @@ def run(*, collect: bool) -> list[Claim]:
         report = Path(folder) / "trace.json"
         words = [sys.executable, "-m", "pytest", "-q", "-p", "trace_record", f"--trace-to={report}"]
         # Claims are read from all collected tests, so a collection needs no selection.
-        words += ["--collect-only"] if collect else ["-m", f"{MARKER} and not soak"]
+        words += ["--collect-only"] if collect else ["-m", f"{MARKER} and not soak and not vm"]
         path = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
         done = subprocess.run(
             words,

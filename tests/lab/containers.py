@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
-import tempfile
 from pathlib import Path
+from typing import IO
 
 from lab import entering, keeper, recipe
 from lab.commands import PLAIN, Done, is_locked
+from lab.machine import COMMAND_TIMEOUT, Machine
 from lab.places import Place
 from lab.problems import LabError, LabTimeoutError
 from lab.spec import Spec
@@ -20,12 +20,10 @@ from support.waiting import PATIENCE, until
 # A boot takes less than a second; a busy machine may need many times that.
 BOOT_WITHIN = 60.0
 DOWN_WITHIN = 30.0
-# A command that a test runs inside, unless it says otherwise.
-COMMAND_TIMEOUT = 30.0
 _KEEPER = Path(keeper.__file__)
 
 
-class Container:
+class Container(Machine):
     """One container, which runs or does not: everything is read from its files at each call."""
 
     def __init__(self, place: Place) -> None:
@@ -117,47 +115,15 @@ class Container:
     def run(
         self,
         *argv: str,
-        stdin: bytes | str = b"",
+        stdin: bytes | str | IO[bytes] = b"",
         timeout: float = COMMAND_TIMEOUT,
     ) -> Done:
-        """Run a command in it as root.
-
-        Raises:
-            LabError: it is not up.
-            LabTimeoutError: the command did not end in time; by now it has.
-        """
-        raw = stdin.encode() if isinstance(stdin, str) else stdin
-        with entering.start(self, argv, subprocess.PIPE) as command:
+        text = stdin.encode() if isinstance(stdin, str) else stdin
+        raw, source = (text, subprocess.PIPE) if isinstance(text, bytes) else (None, text)
+        with entering.start(self, argv, source) as command:
             out, err = command.communicate(raw, timeout)
         texts = (part.decode("utf-8", "replace") for part in (out, err))
         return Done(tuple(argv), command.status, *texts)
-
-    def check(self, *argv: str, stdin: bytes | str = b"", timeout: float = COMMAND_TIMEOUT) -> str:
-        """Run a command that must succeed and return what it printed.
-
-        Raises:
-            LabError: it is not up, or the command failed.
-        """
-        return self.run(*argv, stdin=stdin, timeout=timeout).checked().out
-
-    def copy(self, source: Path, target: str, *, timeout: float = COMMAND_TIMEOUT) -> None:
-        """Copy a file or a directory in; it belongs to root there, and is called `target`."""
-        with tempfile.TemporaryFile() as packed:
-            with tarfile.open(fileobj=packed, mode="w") as archive:
-                archive.add(source, target.lstrip("/"), filter=_of_root)
-            packed.seek(0)
-            words = ("tar", "-xf", "-", "-C", "/")
-            with entering.start(self, words, packed) as command:
-                out, err = command.communicate(None, timeout)
-        Done(words, command.status, out.decode(), err.decode()).checked()
-
-    def write(self, target: str, text: str, mode: int = 0o644) -> None:
-        """Write a file in it, whose directory is made if it is not there."""
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "file"
-            file.write_text(text, encoding="utf-8")
-            file.chmod(mode)
-            self.copy(file, target)
 
     def down(self) -> None:
         """End it, whatever it does, and remove everything of it.
@@ -176,9 +142,3 @@ class Container:
             self._keeper.wait(DOWN_WITHIN * PATIENCE)
         keeper.clean(self.place)
         keeper.forget(self.place)
-
-
-def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = "root"
-    return member

@@ -18,6 +18,7 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -33,6 +34,8 @@ ADDR_NO_RANDOMIZE = 0x0040000  # personality(2)
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 # The numbers of system calls without a wrapper, equal on all newer architectures.
 IO_URING_SETUP, IO_URING_ENTER = 425, 426
+# And on amd64, which the virtual machine is.
+FINIT_MODULE, DELETE_MODULE, BPF = 313, 176, 321
 BYTES = 200 << 20
 
 
@@ -343,11 +346,73 @@ def of_limits():
     }
 
 
+def load_module(path):
+    """Load a module of the kernel's and unload it again."""
+    made = os.open(path, os.O_RDONLY)
+    try:
+        call(LIBC.syscall(FINIT_MODULE, made, b"", 0))
+    finally:
+        os.close(made)
+    name = Path(path).name.partition(".")[0].encode()
+    call(LIBC.syscall(DELETE_MODULE, name, os.O_NONBLOCK))
+
+
+def set_again(path):
+    """Write what stands there already."""
+    made = os.open(path, os.O_RDWR)
+    try:
+        text = os.read(made, 4096)
+        os.lseek(made, 0, os.SEEK_SET)
+        os.write(made, text)
+    finally:
+        os.close(made)
+
+
+def look_at(path):
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+
+
+def bpf_map():
+    """bpf(2): BPF_MAP_CREATE is command 0; an array of one entry of eight bytes."""
+    array = struct.pack("IIIII", 2, 4, 8, 1, 0)
+    return LIBC.syscall(BPF, 0, ctypes.create_string_buffer(array, 128), 128)
+
+
+def real_time():
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def of_the_machine(there):
+    """What a container could not do either; where there is a kernel to try it on."""
+    ctrl_alt_del_off = 0  # reboot(2): LINUX_REBOOT_CMD_CAD_OFF, which ends nothing
+    syslog_read_all = 3  # syslog(2)
+    return {
+        "load a module": lambda: load_module(there["module"]),
+        "change a setting of the kernel": lambda: set_again("/proc/sys/vm/swappiness"),
+        "change a setting of a disk": lambda: set_again("/sys/block/vda/queue/read_ahead_kb"),
+        "read the disk itself": lambda: look_at("/dev/vda"),
+        "read the machine's memory": lambda: look_at("/proc/kcore"),
+        "read the kernel's log": lambda: call(
+            LIBC.klogctl(syslog_read_all, ctypes.create_string_buffer(64), 64)
+        ),
+        "open the kernel's log": lambda: look_at("/dev/kmsg"),
+        "set the clock": lambda: time.clock_settime(
+            time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME)
+        ),
+        "schedule in real time": lambda: in_child(real_time),
+        "come before others": lambda: in_child(lambda: os.setpriority(os.PRIO_PROCESS, 0, -5)),
+        "use the ports of devices": lambda: in_child(lambda: call(LIBC.ioperm(0x80, 1, 1))),
+        "rule over the machine's power": lambda: call(LIBC.reboot(ctrl_alt_del_off)),
+        "give the kernel a map for a program": lambda: os.close(call(bpf_map())),
+    }
+
+
 def attempts(there):
     """Promise to its attempts."""
     home = os.environ.get("HOME", "/root")
     cache = os.environ.get("XDG_CACHE_HOME", home)
-    return {
+    machine = {"machine": of_the_machine(there)} if "module" in there else {}
+    return machine | {
         "files": of_files(there, home),
         "processes": of_processes(there),
         "kernel": of_the_kernel(),

@@ -1,4 +1,4 @@
-"""Every attempt of attempts.py in a plain unit and in each face of the sandbox, in a container."""
+"""Every attempt of attempts.py in a plain unit and in faces of the sandbox, in a machine."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from autobot_mcp_bridge.units.profiles import PROFILES
 from autobot_mcp_bridge.units.resolvers import Resolvers
 from lab import network
 from lab.containers import Container
+from lab.machine import Machine
 from sandbox.faces import FACES, Face
 from sandbox.targets import ABSTRACT, PORT, Target, answering
 from support import installed as units
@@ -27,6 +28,8 @@ LIMITS = {"memory": "128M", "cpu": "100%", "tasks": 64, "open_files": 256}
 # Less than a busy machine would leave it; only for the attempt on the processor, which it slows down.
 SHARE = {"cpu": "5%"}
 PROCESSOR = "processor"
+# Where systemd sees that a child has been ended for its memory, it would end the attempts, too.
+GOES_ON = "[Service]\nOOMPolicy=continue\n"
 # The attempts have a second each for an answer that does not come.
 WITHIN = 60.0
 AT_ONCE = 5
@@ -81,40 +84,51 @@ class Report:
 
 def gather(container: Container) -> Report:
     """Try everything; it takes half a minute."""
-    units.install(container)
-    container.copy(Path(__file__).with_name("attempts.py"), ATTEMPTS)
+    with answering(container) as found:
+        return trying(container, found)
+
+
+def trying(
+    machine: Machine,
+    found: Mapping[str, Target],
+    faces: Sequence[Face] = FACES,
+    kind: type[Instance] = Instance,
+    **more: str,
+) -> Report:
+    """Try everything where these targets answer; `more` is what else there is to attack."""
+    units.install(machine)
+    machine.copy(Path(__file__).with_name("attempts.py"), ATTEMPTS)
     for name in LIVE_PROFILES:
-        container.write(f"/opt/live/{name}", '#!/bin/sh\nexec "$@"\n', mode=0o755)
-    container.write("/etc/credstore/attempt", "there", mode=0o600)
+        machine.write(f"/opt/live/{name}", '#!/bin/sh\nexec "$@"\n', mode=0o755)
+    machine.write("/etc/credstore/attempt", "there", mode=0o600)
     other = spec_of("other", credentials={"TOKEN": "attempt"})
-    with answering(container) as found, instance(container, other) as one, one.start() as handed:
-        assert handed.rest() == b""
-        container.write(THERE, json.dumps(_there(container, one, found)))
+    with instance(machine, other, kind=kind) as one, one.held():
+        machine.write(THERE, json.dumps({**_there(machine, one, found), **more}))
         run = ("systemd-run", "--quiet", "--pipe", "--wait", "--", *WORDS)
-        plain = json.loads(container.check(*run, timeout=WITHIN))
+        plain = json.loads(machine.check(*run, timeout=WITHIN))
         others = [promise for promise in plain if promise != PROCESSOR]
-        faces = _each(container, (*WORDS, *others), LIMITS)
-        shares = _each(container, (*WORDS, PROCESSOR), SHARE)
-    return Report(plain, {face: {**faces[face], **shares[face]} for face in FACES}, found)
+
+        def each(words: Sequence[str], limits: Mapping[str, Any]) -> dict[Face, Found]:
+            specs = [face.spec(*words, limits=limits) for face in faces]
+            facts = Facts(resolvers=Resolvers((str(network.BRIDGE_ADDRESS),)))
+            # They mostly wait: for answers that do not come, and for their share.
+            with (
+                instances(machine, specs, GOES_ON, facts, kind) as made,
+                ThreadPoolExecutor(AT_ONCE) as pool,
+            ):
+                return dict(zip(faces, pool.map(_tried, made), strict=True))
+
+        most = each((*WORDS, *others), LIMITS)
+        shares = each((*WORDS, PROCESSOR), SHARE)
+    return Report(plain, {face: {**most[face], **shares[face]} for face in faces}, found)
 
 
-def _each(
-    container: Container, words: Sequence[str], limits: Mapping[str, Any]
-) -> dict[Face, Found]:
-    """What the words print in each face of the sandbox."""
-    specs = [face.spec(*words, limits=limits) for face in FACES]
-    facts = Facts(resolvers=Resolvers((str(network.BRIDGE_ADDRESS),)))
-    # They mostly wait: for answers that do not come, and for their share.
-    with instances(container, specs, facts=facts) as made, ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(FACES, pool.map(_tried, made), strict=True))
-
-
-def _there(container: Container, other: Instance, found: Mapping[str, Target]) -> dict[str, Any]:
+def _there(machine: Machine, other: Instance, found: Mapping[str, Target]) -> dict[str, Any]:
     """What there is to attack."""
     files = ("/tmp/attempt-target", "/dev/shm/attempt-target", "/home/attempt/file")
     for path in (*files, f"{STATE}/file", "/usr/lib/modules/attempt"):
-        container.write(path, "there", mode=0o600 if "shm" in path else 0o644)
-    known = properties(container, other.service, "MainPID", "UID")
+        machine.write(path, "there", mode=0o600 if "shm" in path else 0o644)
+    known = properties(machine, other.service, "MainPID", "UID")
     return {
         "state": STATE,
         "pid": int(known["MainPID"]),
@@ -127,9 +141,7 @@ def _there(container: Container, other: Instance, found: Mapping[str, Target]) -
 
 
 def _tried(one: Instance) -> Found:
-    with one.start() as handed:
-        assert handed.rest() == b""
-        said = handed.read(within=WITHIN)
+    said = one.told(within=WITHIN)
     assert said, f"{one.name} has said nothing; its journal says why"
     found: Found = json.loads(said)
     return found

@@ -2,24 +2,28 @@
 
     python tests/sandbox/report.py [--suite SUITE]...
 
-In containers of tests/lab. Exits with 1 when a control fails, an attempt that must be refused is
+In containers of tests/lab, and with the suite `vm` in its virtual machine. Exits with 1 when a control fails, an attempt that must be refused is
 not, or one that a profile or mode is there for is.
 """
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from lab import host, labs, recipe
+from lab import host, labs, recipe, vm
 from lab.places import Lab
+from lab.vm_image import image
+from lab.vm_recipe import VERSION
 from sandbox.faces import FACES, Face
 from sandbox.gathering import Report, gather
+from sandbox.vm_gathering import gather_in
 
 DONE = "done"
+VM = "vm"
 WIDTHS = (10, 40, 12, 13)
 
 
@@ -36,7 +40,8 @@ def lines(report: Report) -> Iterator[str]:
                 right = (result == DONE) == given
                 mark = "" if right else "  WRONG"
                 shown = ("given" if given else "OPEN") if result == DONE else result
-                yield _line(promise, name, control, shown, among(faces) + mark)
+                where = among(faces, [*report.faces])
+                yield _line(promise, name, control, shown, where + mark)
 
 
 def _line(*cells: str) -> str:
@@ -44,24 +49,29 @@ def _line(*cells: str) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def among(faces: Collection[Face]) -> str:
-    """The faces in few words: by profile and by mode where that says it."""
-    others = [face for face in FACES if face not in faces]
-    if (shown := _product(faces)) is not None:
+def among(faces: Collection[Face], every: Sequence[Face] = FACES) -> str:
+    """The faces in few words: by profile and by mode where that says it.
+
+    Args:
+        faces: some of them.
+        every: all that were tried.
+    """
+    others = [face for face in every if face not in faces]
+    if (shown := _product(faces, every)) is not None:
         return shown
-    if (shown := _product(others)) is not None:
+    if (shown := _product(others, every)) is not None:
         return f"all but {shown}"
-    return ", ".join(str(face) for face in FACES if face in faces)
+    return ", ".join(str(face) for face in every if face in faces)
 
 
-def _product(faces: Collection[Face]) -> str | None:
+def _product(faces: Collection[Face], every: Sequence[Face]) -> str | None:
     """The same, where they are all modes of some profiles, all profiles of some modes, or so."""
-    profiles = list(dict.fromkeys(face.profile for face in FACES if face in faces))
-    modes = list(dict.fromkeys(face.mode for face in FACES if face in faces))
-    if {face for face in FACES if face.profile in profiles and face.mode in modes} != {*faces}:
+    profiles = list(dict.fromkeys(face.profile for face in every if face in faces))
+    modes = list(dict.fromkeys(face.mode for face in every if face in faces))
+    if {face for face in every if face.profile in profiles and face.mode in modes} != {*faces}:
         return None
-    every_profile = {face.profile for face in FACES if face.mode in modes} == {*profiles}
-    every_mode = {face.mode for face in FACES if face.profile in profiles} == {*modes}
+    every_profile = {face.profile for face in every if face.mode in modes} == {*profiles}
+    every_mode = {face.mode for face in every if face.profile in profiles} == {*modes}
     shown = [
         "all" if every_profile else ", ".join(profiles),
         "all" if every_mode else ", ".join(modes),
@@ -83,26 +93,35 @@ def wrong(report: Report) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suite", action="append", choices=recipe.SUITES, help="repeatable")
+    suites = (*recipe.SUITES, VM)
+    parser.add_argument("--suite", action="append", choices=suites, help="repeatable")
     lab = Lab.of_process()
-    suites = parser.parse_args().suite or recipe.SUITES
-    if (why := host.unavailable(lab.cache)) is not None:
+    asked = parser.parse_args().suite or recipe.SUITES
+    why = host.unavailable(lab.cache) if {*asked} != {VM} else None
+    if why := why or (vm.unavailable() if VM in asked else None):
         print(f"there can be no lab here: {why}", file=sys.stderr)
         return 1
     failed = 0
-    for suite in suites:
-        container = labs.up(lab, suite, suite)
-        try:
-            report = gather(container)
-        finally:
-            container.down()
-        print(f"\n{suite}, systemd {recipe.SUITES[suite]}", *lines(report), sep="\n")
+    for suite in asked:
+        report = gathered(lab, suite)
+        print(f"\n{suite}, systemd {recipe.SUITES.get(suite, VERSION)}", *lines(report), sep="\n")
         found = list(wrong(report))
         attempts = sum(map(len, report.plain.values()))
         verdict = f"{len(found)} came out wrong" if found else "every control and refusal is right"
         print(f"{attempts} attempts in {len(report.faces)} profiles and modes: {verdict}")
         failed += len(found)
     return 1 if failed else 0
+
+
+def gathered(lab: Lab, suite: str) -> Report:
+    if suite == VM:
+        with vm.Vm(image(lab.cache)) as machine:
+            return gather_in(machine)
+    container = labs.up(lab, suite, suite)
+    try:
+        return gather(container)
+    finally:
+        container.down()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The bridge has addresses of every kind, and the container its default route to i
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +37,8 @@ class Target:
     here: bool = False
 
 
-def targets(container: Container) -> dict[str, Target]:
-    own = container.place.address.read_text(encoding="utf-8")
+def targets(own: str) -> dict[str, Target]:
+    """All of them; `own` is the address of the machine that attempts it."""
     online = ("list", "internet")
     return {
         "the host's resolver": Target(str(network.BRIDGE_ADDRESS), online, by_tcp=True),
@@ -68,21 +68,30 @@ def targets(container: Container) -> dict[str, Target]:
     }
 
 
+def beyond(found: Mapping[str, Target]) -> list[str]:
+    """The addresses that are not the machine's own."""
+    far = [one.address.partition("%")[0] for one in found.values() if not one.here]
+    return sorted({address for address in far if not address.startswith("::ffff:")})
+
+
+def scoped(addresses: Iterable[str]) -> list[str]:
+    """As answers.py takes them: a link-local one says its interface."""
+    return [f"{address}%br0" if address.startswith("fe80:") else address for address in addresses]
+
+
 @contextmanager
 def answering(container: Container) -> Iterator[dict[str, Target]]:
     """All of them answer."""
     lab, namespace = container.place.lab, container.place.kernel_name
-    found = targets(container)
-    far = [one.address.partition("%")[0] for one in found.values() if not one.here]
-    far = sorted({address for address in far if not address.startswith("::ffff:")})
+    found = targets(container.place.address.read_text(encoding="utf-8"))
+    far = beyond(found)
     for address in (*far, BRIDGE_SIX):
         if address != str(network.BRIDGE_ADDRESS):
             _address(lab.network, "br0", address, "64" if address == BRIDGE_SIX else "")
     _address(namespace, "host0", OWN_SIX, "64")
     for version, way in (("-4", str(network.BRIDGE_ADDRESS)), ("-6", BRIDGE_SIX)):
         network.ip(version, "-n", namespace, "route", "replace", "default", "via", way)
-    scoped = (f"{address}%br0" if address.startswith("fe80:") else address for address in far)
-    answers = network.start(lab, sys.executable, "-I", str(ANSWERS), str(PORT), *scoped)
+    answers = network.start(lab, sys.executable, "-I", str(ANSWERS), str(PORT), *scoped(far))
     near = [one.address for one in found.values() if one.here]
     container.copy(ANSWERS, INSIDE)
     words = ("systemd-run", "--quiet", f"--unit={LISTENER}", "/usr/bin/python3", "-I", INSIDE)

@@ -1,11 +1,11 @@
 """What this host keeps of the sandbox: tried, told everywhere, and what servers really meet."""
 
 import asyncio
-import json
 
 import pytest
 
 from autobot_mcp_bridge.model.promises import Promise
+from sandbox.probing import DROP_IN, PROBE, kept, probed
 from support.containers import entries
 from support.installed import instance, spec_of
 from support.product import echo
@@ -13,28 +13,6 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-PROBE = "mcp-bridge-probe.service"
-DROP_IN = f"/etc/systemd/system/{PROBE}.d/90-test.conf"
-# Each setting that the attempts are about, taken away. DynamicUser= would bring some back.
-NOTHING = """[Service]
-DynamicUser=no
-User=nobody
-MemoryMax=infinity
-TasksMax=infinity
-CPUQuota=
-CPUWeight=
-PrivateNetwork=no
-IPAddressDeny=
-SystemCallFilter=
-MemoryDenyWriteExecute=no
-NoExecPaths=
-ExecPaths=
-ReadOnlyPaths=
-ProtectSystem=no
-ProtectProc=default
-ProtectKernelTunables=no
-PrivateUsers=no
-"""
 # With cgroup v1 and the disks of a container; there is no swap that could be used.
 NEVER = {Promise.MEMORY_HIGH, Promise.IO_WEIGHT}
 ALWAYS = {Promise.SWAP}
@@ -62,31 +40,6 @@ try:
 except PermissionError:
     print('refused', flush=True)
 """
-
-
-def kept(facts):
-    return {Promise(name) for name, found in facts.items() if found["kept"]}
-
-
-def probed(container):
-    container.check("systemctl", "start", PROBE, timeout=60.0)
-    return json.loads(container.check("cat", "/run/mcp-bridge/probe.json"))
-
-
-@pytest.fixture
-def without(request):
-    """Take settings of the probe away in a container; they are back at the end."""
-    containers = []
-
-    def take(container, text=NOTHING):
-        containers.append(container)
-        container.write(DROP_IN, text)
-        container.check("systemctl", "daemon-reload")
-
-    yield take
-    for container in containers:
-        container.run("rm", "-rf", DROP_IN.rpartition("/")[0])
-        container.check("systemctl", "daemon-reload")
 
 
 def test_every_promise_is_tried_and_what_is_taken_away_is_found_missing(

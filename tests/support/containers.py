@@ -14,6 +14,7 @@ import pytest
 
 from lab import labs, recipe
 from lab.containers import Container
+from lab.machine import Machine
 from lab.places import Lab
 from support.missing import Needs
 from support.waiting import WITHIN, eventually
@@ -36,14 +37,14 @@ def container(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Container]:
     up.down()
 
 
-def properties(container: Container, unit: str, *names: str) -> dict[str, str]:
+def properties(container: Machine, unit: str, *names: str) -> dict[str, str]:
     """Return what systemd says of a unit, loaded or not."""
     shown = container.check("systemctl", "show", f"--property={','.join(names)}", unit)
     return dict(line.split("=", 1) for line in shown.splitlines())
 
 
 async def reaches(
-    container: Container, unit: str, *, within: float = WITHIN, **wanted: str
+    container: Machine, unit: str, *, within: float = WITHIN, **wanted: str
 ) -> dict[str, str]:
     """Wait until a unit has these properties and return them.
 
@@ -63,7 +64,7 @@ async def reaches(
     return last
 
 
-def entries(container: Container, *matches: str) -> list[dict[str, object]]:
+def entries(container: Machine, *matches: str) -> list[dict[str, object]]:
     """Return the journal's entries that match, the oldest first."""
     container.check("journalctl", "--sync")
     shown = container.check("journalctl", "--output=json", "--no-pager", *matches)

@@ -1,4 +1,4 @@
-"""The project's unit files in a container of the lab, and instances made from definitions."""
+"""The project's unit files in a machine of the lab, and instances made from definitions."""
 
 import shlex
 import socket
@@ -12,6 +12,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render, static
 from autobot_mcp_bridge.units.confinement import Facts
 from lab.containers import Container
+from lab.machine import Machine
 from rules.tree import ROOT
 from support.handed import Handed, connect, take
 from support.waiting import WITHIN
@@ -20,7 +21,7 @@ SERVERS = "/opt/mcp-servers"  # where the fakes of tests/servers lie inside
 _UNITS = "/etc/systemd/system"
 
 
-def install(container: Container) -> None:
+def install(container: Machine) -> None:
     """Lay the static files as an installation does, and make the user and the directories."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -69,6 +70,23 @@ class Instance:
         """
         return take(self.connect())
 
+    def told(self, *, within: float = WITHIN) -> str:
+        """Start the server and return what it writes until its stdout ends.
+
+        Raises:
+            AssertionError: its launcher told of an error, or there was no end.
+        """
+        with self.start() as handed:
+            assert handed.rest() == b""
+            return handed.read(within=within).decode()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The server runs."""
+        with self.start() as handed:
+            assert handed.rest() == b""
+            yield
+
 
 def spec_of(name: str, *command: str, **keys: object) -> ServerSpec:
     return ServerSpec.model_validate({"name": name, "command": command or ("/bin/cat",), **keys})
@@ -76,13 +94,17 @@ def spec_of(name: str, *command: str, **keys: object) -> ServerSpec:
 
 @contextmanager
 def instances(
-    container: Container, specs: Iterable[ServerSpec], extra: str = "", facts: Facts | None = None
+    container: Machine,
+    specs: Iterable[ServerSpec],
+    extra: str = "",
+    facts: Facts | None = None,
+    kind: type[Instance] = Instance,
 ) -> Iterator[list[Instance]]:
     """Instances whose sockets listen; at the end nothing of them is left.
 
     `extra` becomes an administrator's drop-in of each; `facts` are those of their host.
     """
-    made = [Instance(container, spec) for spec in specs]
+    made = [kind(container, spec) for spec in specs]
     folders = [f"{_UNITS}/{one.service}.d" for one in made]
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -108,6 +130,8 @@ def instances(
 
 
 @contextmanager
-def instance(container: Container, spec: ServerSpec, extra: str = "") -> Iterator[Instance]:
-    with instances(container, [spec], extra) as (one,):
+def instance(
+    container: Machine, spec: ServerSpec, extra: str = "", kind: type[Instance] = Instance
+) -> Iterator[Instance]:
+    with instances(container, [spec], extra, kind=kind) as (one,):
         yield one

@@ -16,10 +16,11 @@ import pytest
 
 from clients import setup, venvs
 from issuer import setup as issuer
-from lab import host, recipe
+from lab import host, recipe, vm
 from lab.base import base
 from lab.places import default_cache
 from lab.problems import LabError
+from lab.vm_image import image
 from rules.tree import ROOT
 from support.promtool import CannotFetchError, promtool
 
@@ -87,6 +88,16 @@ def _lab() -> None:
             raise MissingError(f"the lab of systemd containers: no {suite}: {last}") from error
 
 
+def _vm() -> None:
+    if (why := vm.unavailable()) is not None:
+        raise MissingError(f"the virtual machine: {why}")
+    try:
+        image(default_cache())
+    except LabError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise MissingError(f"the virtual machine: no image: {last}") from error
+
+
 def _npm_registry() -> None:
     command = [str(_npm()), "view", "mcp-remote", "version", "--loglevel=error"]
     try:
@@ -143,6 +154,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "npm registry": _npm_registry,
     "promtool": _promtool,
     "root": _root,
+    "vm": _vm,
 }
 
 

@@ -75,6 +75,7 @@ async def test_a_kill_is_recorded_with_its_signal(installed):
     assert found["oom_kill"] == 0
 
 
+@pytest.mark.requirement("S12")
 async def test_a_kill_for_memory_is_told_from_any_other(installed):
     limits = {"memory": "64M"}
     with instance(installed, spec_of("eats", *python(EATER), limits=limits)) as one:
