@@ -347,7 +347,7 @@ async def test_nothing_runs_relaxed_for_long_when_its_doctor_is_killed(host):
     await eventually(lambda: is_over(host), within=20)
 
     assert running(host) != ""
-    await eventually(lambda: running(host) == "", within=60)
+    await eventually(lambda: running(host) == "", within=90)
     await examine(host, "healthy")
     assert traces(host) == ""
 
