@@ -32,8 +32,8 @@ HANDOVER_WITHIN = 20.0
 # A server that ends at the end of its stdin does so within this.
 GRACE = 1.0
 # What a process may take beside its first answer, and is ended after by systemd, should nobody do it
-# any more: tools/list, and its end.
-BESIDE = LIST_WITHIN + FLUSH_WITHIN + 5 * GRACE
+# any more: the hand-over on a busy machine, tools/list, its end.
+BESIDE = HANDOVER_WITHIN + LIST_WITHIN + FLUSH_WITHIN + 5 * GRACE
 # Between two looks for a set-up that failed.
 PAUSE = 0.2
 # Processes of one try: the question of its era, and then one in each era.
