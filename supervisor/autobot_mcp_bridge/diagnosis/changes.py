@@ -10,8 +10,9 @@ from autobot_mcp_bridge.diagnosis.outcome import Outcome
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.server import Network
-from autobot_mcp_bridge.units import confinement, escape
+from autobot_mcp_bridge.units import confinement, escape, network, resolvers
 from autobot_mcp_bridge.units.confinement import HOMES, PREFIX
+from autobot_mcp_bridge.units.profiles import profile_of
 
 NETWORK = ("PrivateNetwork=no", "RestrictAddressFamilies=AF_INET AF_INET6", "IPAddressDeny=")
 # Those that a server may make without a capability; after the unit's own list, they add to it.
@@ -145,6 +146,21 @@ def _as_can_be(change: Change, original: Original) -> Change:
     spec = original.spec.model_copy(update={"network": Network(mode="internet")})
     refused = confinement.refusals(spec, Command(original.argv), confinement.Facts())
     return replace(change, key={}) if any(loc[0] == "network" for loc, _ in refused) else change
+
+
+def internet(original: Original) -> tuple[str, ...]:
+    """The lines that network.mode internet will have in the server's own drop-in."""
+    spec = original.spec.model_copy(update={"network": Network(mode="internet")})
+    profile = profile_of(spec, Command(original.argv))
+    found = network.reach(spec, profile, resolvers.read())
+    if found is None:
+        return ()
+    return (
+        f"PrivateNetwork={'yes' if found.private else 'no'}",
+        f"RestrictAddressFamilies={' '.join(found.families)}",
+        "IPAddressAllow=",
+        *(f"IPAddressAllow={' '.join(words)}" for words in found.allowed),
+    )
 
 
 def asks_for_a_network(outcome: Outcome) -> bool:

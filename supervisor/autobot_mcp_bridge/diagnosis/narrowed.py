@@ -44,6 +44,8 @@ class Narrower:
                 return await self._places(change, works)
             case Finding() if change.finding in _GROWING:
                 return await self._limit(change, _GROWING[change.finding], works)
+            case Finding.NETWORK_NEEDED if change.key:
+                return await self._network(change, works)
             case _ if len(change.lines) > 1 and not change.key:
                 return await self._lines(change, works)
         return change
@@ -105,6 +107,16 @@ class Narrower:
                 return smaller
             factor *= 2
         return change
+
+    async def _network(self, change: Change, works: Try) -> Change:
+        """The mode that the key names lets less through than what made the server start."""
+        if await works("with network.mode internet", changes.internet(self._original)):
+            return change
+        why = (
+            "needs the network at its start, and more of it than network.mode internet lets through "
+            "(a private address, or a resolver on loopback); network.mode list can name addresses"
+        )
+        return replace(change, why=why, key={})
 
     async def _lines(self, change: Change, works: Try) -> Change:
         async def do(lines: Sequence[str]) -> bool:

@@ -104,6 +104,28 @@ async def test_one_that_asks_for_a_network_that_the_host_has_not_is_not_called_t
     assert "network.mode is none" in verdict.advice
 
 
+class Networked(Needy):
+    """Starts where an address is not denied; with `narrow` where those of the mode are allowed."""
+
+    async def attempt(self, lines, within, longer=0.0):
+        self.tries.append(lines)
+        open_ = "IPAddressDeny=" in lines
+        mode = any(line.startswith("IPAddressAllow=") and len(line) > 15 for line in lines)
+        return READY if open_ or (mode and self._needs) else self._outcome
+
+
+@pytest.mark.parametrize(
+    ("narrow", "key"), [(True, {"network": {"mode": "internet"}}), (False, {})]
+)
+async def test_a_network_mode_is_proposed_only_if_it_has_been_tried(narrow, key):
+    bench = Networked(narrow, failed("gaierror: Temporary failure in name resolution"))
+    verdict = await search(bench).diagnose()
+
+    assert (verdict.code, verdict.key) == ("network_needed", key)
+    assert ("IPAddressDeny=" in verdict.lines) is not narrow
+    assert ("network.mode list" in verdict.why) is not narrow
+
+
 @pytest.mark.parametrize(
     "words",
     [
