@@ -26,7 +26,7 @@ STATE = "/var/lib/mcp-bridge/default/-/other"
 # Low enough that each is met by an attempt, and enough for Python.
 LIMITS = {"memory": "128M", "cpu": "100%", "tasks": 64, "open_files": 256}
 # Less than a busy machine would leave it; only for the attempt on the processor, which it slows down.
-SHARE = {"cpu": "5%"}
+SHARE = "5%"
 PROCESSOR = "processor"
 # Where systemd sees that a child has been ended for its memory, it would end the attempts, too.
 GOES_ON = "[Service]\nOOMPolicy=continue\n"
@@ -93,9 +93,19 @@ def trying(
     found: Mapping[str, Target],
     faces: Sequence[Face] = FACES,
     kind: type[Instance] = Instance,
+    share: str = SHARE,
     **more: str,
 ) -> Report:
-    """Try everything where these targets answer; `more` is what else there is to attack."""
+    """Try everything where these targets answer.
+
+    Args:
+        machine: where.
+        found: what answers there.
+        faces: of the sandbox.
+        kind: how an instance is started there.
+        share: of a processor, for the attempt on that.
+        more: what else there is to attack.
+    """
     units.install(machine)
     machine.copy(Path(__file__).with_name("attempts.py"), ATTEMPTS)
     for name in LIVE_PROFILES:
@@ -119,7 +129,7 @@ def trying(
                 return dict(zip(faces, pool.map(_tried, made), strict=True))
 
         most = each((*WORDS, *others), LIMITS)
-        shares = each((*WORDS, PROCESSOR), SHARE)
+        shares = each((*WORDS, PROCESSOR), {"cpu": share})
     return Report(plain, {face: {**most[face], **shares[face]} for face in faces}, found)
 
 

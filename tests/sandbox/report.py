@@ -56,6 +56,8 @@ def among(faces: Collection[Face], every: Sequence[Face] = FACES) -> str:
         faces: some of them.
         every: all that were tried.
     """
+    if {*faces} == {*every}:
+        return "all"
     others = [face for face in every if face not in faces]
     if (shown := _product(faces, every)) is not None:
         return shown
@@ -72,11 +74,12 @@ def _product(faces: Collection[Face], every: Sequence[Face]) -> str | None:
         return None
     every_profile = {face.profile for face in every if face.mode in modes} == {*profiles}
     every_mode = {face.mode for face in every if face.profile in profiles} == {*modes}
+    # Where few were tried, both may be so of one that is not all.
     shown = [
-        "all" if every_profile else ", ".join(profiles),
-        "all" if every_mode else ", ".join(modes),
+        "all" if every_profile and not every_mode else ", ".join(profiles),
+        "all" if every_mode and not every_profile else ", ".join(modes),
     ]
-    return "all" if every_profile and every_mode else " / ".join(shown)
+    return " / ".join(shown)
 
 
 def wrong(report: Report) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sandbox import report
-from sandbox.faces import FACES
+from sandbox.faces import FACES, Face
 from sandbox.gathering import WORDS, gather
 from support.installed import instance, spec_of
 
@@ -77,4 +77,6 @@ def test_the_table_tells_profiles_and_modes_in_few_words():
     assert report.among([face for face in FACES if face not in node[:2]]) == (
         "all but node / none, loopback"
     )
+    few = [Face("python", "none"), Face("strict", "loopback")]
+    assert report.among(few[:1], few) == "python / none"
     assert report.among([*node, *modes]).count(", ") == len({*node, *modes}) - 1

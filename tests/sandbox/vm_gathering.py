@@ -15,6 +15,8 @@ FACES = [
     Face("python", "internet"),
     Face("strict", "loopback"),
 ]
+# With less a unit's own set-up, emulated, would take longer than it may.
+SHARE = "25%"
 MODULE = "/opt/dummy.ko"
 # The kernel's modules are compressed; this one is used by nothing.
 UNPACK = f"""
@@ -28,4 +30,4 @@ def gather_in(vm: Vm) -> Report:
     """Try everything; it takes some minutes."""
     vm.check("python3", "-c", UNPACK)
     with answering_in(vm) as targets:
-        return trying(vm, targets, FACES, Inside, module=MODULE)
+        return trying(vm, targets, FACES, Inside, SHARE, module=MODULE)
