@@ -253,7 +253,7 @@ async def test_what_is_let_through_and_what_was_refused_is_told(product):
         assert "403" in await client.text("get", url=f"https://{OTHER}/")
 
     said = product.container.run("mcp-bridge", "check").checked().err
-    assert f"told: network mode names: it reaches {LISTED}:443, *.example.org:8443" in said
+    assert f"told: network names: {LISTED}:443, *.example.org:8443" in said
 
     async def are_told():
         text = await product.metrics()
