@@ -92,9 +92,11 @@ class Inside(Instance):
         path = f"/run/mcp-bridge/ended/{invocation}.json"
 
         def there() -> LastWords | None:
-            text = self.container.run("cat", path).out.encode()
+            text = self.container.run("cat", path).out
             # It is written twice when the journal takes its time.
-            return parse(text, self.name, invocation) if b'"stderr":' in text else None
+            if not text or json.loads(text)["stderr"] is None:
+                return None
+            return parse(text.encode(), self.name, invocation)
 
         found = until(there, within=WITHIN)
         assert found, f"no record of {invocation}"
