@@ -176,7 +176,7 @@ class Vm(Machine):
         self._running.append(started)
 
     def _qemu(self, port: int) -> list[str]:
-        # A host whose processor does it in hardware may say so: kvm.
+        # kvm for who knows that it works: a /dev/kvm that is there need not (measured).
         accelerator = os.environ.get("MCP_BRIDGE_VM_ACCELERATOR", "tcg,thread=multi")
         words = ["qemu-system-x86_64", "-M", "q35", "-accel", accelerator, "-cpu", "max"]
         words += ["-smp", str(PROCESSORS), "-m", str(MEMORY_MIB), "-nodefaults", "-no-user-config"]
