@@ -6,7 +6,6 @@ settings, its disks. The processor is emulated, which is about twelve times slow
 It ends with this process, however that ends: the kernel kills it then (prctl(2), PR_SET_PDEATHSIG).
 """
 
-import os
 import shlex
 import shutil
 import socket
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Self
 
+from lab import qemu
 from lab.commands import PLAIN, Done, tool
 from lab.machine import COMMAND_TIMEOUT, Machine
 from lab.problems import LabError, LabTimeoutError
@@ -23,14 +23,6 @@ from lab.vm_image import Image
 from lab.vm_recipe import READY
 from support.waiting import PATIENCE, until
 
-PROGRAMS = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "mmdebstrap": "mmdebstrap",
-    "mke2fs": "e2fsprogs",
-    "setpriv": "util-linux",
-    "ssh": "openssh-client",
-}
-MEMORY_MIB, PROCESSORS = 1024, 2
 # 18 s alone, 57 s on a busy machine.
 BOOT_WITHIN = 240.0
 LOGIN_WITHIN = 60.0
@@ -38,23 +30,8 @@ END_WITHIN = 10.0
 # What is usual elsewhere takes so many times longer.
 SLOWER = 4
 TIMED_OUT = 124  # as timeout(1) says it
-_KERNEL = (
-    "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on "
-    "systemd.show_status=0"
-)
 # Whatever starts it, it does not outlive this process.
 _MORTAL = ("setpriv", "--pdeathsig", "KILL", "--")
-
-
-def unavailable() -> str | None:
-    """Return why there can be no machine here; None if nothing is known against it."""
-    if os.geteuid() != 0:
-        return "not root"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=PLAIN["PATH"]) is None]
-    if absent:
-        packages = " ".join(PROGRAMS[name] for name in absent)
-        return f"not installed: {', '.join(absent)}; run: apt-get install {packages}"
-    return None
 
 
 class Vm(Machine):
@@ -67,7 +44,7 @@ class Vm(Machine):
 
     def __init__(self, image: Image, disks: Sequence[Path] = ()) -> None:
         self._image = image
-        self._disks = (image.disk, *disks)
+        self._disks = disks
         self._folder = Path(tempfile.mkdtemp(prefix="vm-"))
         self._console = self._folder / "console.log"
         self._control = self._folder / "ssh"
@@ -142,7 +119,7 @@ class Vm(Machine):
 
     def _boot(self) -> None:
         port = _free_port()
-        self._start("qemu", *self._qemu(port))
+        self._start("qemu", *qemu.words(self._image, self._disks, self._console, port))
         if not until(lambda: self._ended() or READY in self._said(), within=BOOT_WITHIN):
             raise LabTimeoutError(f"it has not booted in {BOOT_WITHIN:g} s\n{self._tail()}")
         if self._ended():
@@ -174,21 +151,6 @@ class Vm(Machine):
                 env={**PLAIN, "TMPDIR": str(self._folder)},
             )
         self._running.append(started)
-
-    def _qemu(self, port: int) -> list[str]:
-        # kvm for who knows that it works: a /dev/kvm that is there need not (measured).
-        accelerator = os.environ.get("MCP_BRIDGE_VM_ACCELERATOR", "tcg,thread=multi")
-        words = ["qemu-system-x86_64", "-M", "q35", "-accel", accelerator, "-cpu", "max"]
-        words += ["-smp", str(PROCESSORS), "-m", str(MEMORY_MIB), "-nodefaults", "-no-user-config"]
-        words += ["-no-reboot", "-display", "none", "-monitor", "none"]
-        words += ["-serial", f"file:{self._console}"]
-        words += ["-kernel", str(self._image.kernel), "-initrd", str(self._image.initrd)]
-        words += ["-append", _KERNEL, "-device", "virtio-rng-pci"]
-        for disk in self._disks:
-            words += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
-        # No way leads out of it, and one in: ssh.
-        network = f"user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"
-        return [*words, "-netdev", network, "-device", "virtio-net-pci,netdev=n0,romfile="]
 
     def _ssh(self, *words: str) -> list[str]:
         return ["ssh", "-F", "none", "-S", str(self._control), *words]

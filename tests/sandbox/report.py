@@ -14,8 +14,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from lab import host, labs, recipe, vm
+from lab import host, labs, qemu, recipe
 from lab.places import Lab
+from lab.vm import Vm
 from lab.vm_image import image
 from lab.vm_recipe import VERSION
 from sandbox.faces import FACES, Face
@@ -101,7 +102,7 @@ def main() -> int:
     lab = Lab.of_process()
     asked = parser.parse_args().suite or recipe.SUITES
     why = host.unavailable(lab.cache) if {*asked} != {VM} else None
-    if why := why or (vm.unavailable() if VM in asked else None):
+    if why := why or (qemu.unavailable() if VM in asked else None):
         print(f"there can be no lab here: {why}", file=sys.stderr)
         return 1
     failed = 0
@@ -118,7 +119,7 @@ def main() -> int:
 
 def gathered(lab: Lab, suite: str) -> Report:
     if suite == VM:
-        with vm.Vm(image(lab.cache)) as machine:
+        with Vm(image(lab.cache)) as machine:
             return gather_in(machine)
     container = labs.up(lab, suite, suite)
     try:

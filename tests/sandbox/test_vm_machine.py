@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from lab import vm as machines
+from lab import qemu
 from lab.problems import LabTimeoutError
 
 REACHES = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
@@ -44,9 +44,9 @@ def test_no_way_leads_out_of_it(vm):
 
 
 def test_what_is_missing_for_it_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr(machines.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machines.shutil, "which", lambda name, path: None if "q" in name else name)
+    monkeypatch.setattr(qemu.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(qemu.shutil, "which", lambda name, path: None if "q" in name else name)
 
-    assert machines.unavailable() == (
+    assert qemu.unavailable() == (
         "not installed: qemu-system-x86_64; run: apt-get install qemu-system-x86"
     )

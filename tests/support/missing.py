@@ -16,7 +16,7 @@ import pytest
 
 from clients import setup, venvs
 from issuer import setup as issuer
-from lab import host, recipe, vm
+from lab import host, qemu, recipe
 from lab.base import base
 from lab.places import default_cache
 from lab.problems import LabError
@@ -89,7 +89,7 @@ def _lab() -> None:
 
 
 def _vm() -> None:
-    if (why := vm.unavailable()) is not None:
+    if (why := qemu.unavailable()) is not None:
         raise MissingError(f"the virtual machine: {why}")
     try:
         image(default_cache())
