@@ -57,7 +57,10 @@ class Paths(Record):
 
 class Root(Record):
     directory: AbsolutePath | None = Field(None, description="a directory of the host")
-    image: AbsolutePath | None = Field(None, description="an image, such as a squashfs file")
+    image: AbsolutePath | None = Field(
+        None,
+        description="an image, such as a squashfs file, which nobody but root may write or exchange",
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
