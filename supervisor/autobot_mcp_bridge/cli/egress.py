@@ -2,8 +2,6 @@
 
 import argparse
 import asyncio
-import logging
-import sys
 
 from autobot_mcp_bridge.cli import journal
 from autobot_mcp_bridge.cli.common import Subparsers, places_of
@@ -18,12 +16,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if journal.is_stderr():
-        handlers: list[logging.Handler] = [journal.JournalHandler("mcp-bridge-egress")]
-        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
-    else:
-        line = "%(levelname)s %(message)s"
-        logging.basicConfig(level=logging.INFO, format=line, stream=sys.stderr)
+    journal.set_up("mcp-bridge-egress")
     places = places_of(args, adopt_running=False)
     asyncio.run(run_egress(Files(places.egress, places.egress_dir)))
     return 0

@@ -64,6 +64,16 @@ def _field(name: str, value: str) -> bytes:
     return b"%s\n%s%s\n" % (name.encode(), struct.pack("<Q", len(data)), data)
 
 
+def set_up(identifier: str) -> None:
+    """Log to the journal under this name where stderr is its stream, else to stderr as it is."""
+    if is_stderr():
+        handlers: list[logging.Handler] = [JournalHandler(identifier)]
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
+    else:
+        line = "%(levelname)s %(message)s"
+        logging.basicConfig(level=logging.INFO, format=line, stream=sys.stderr)
+
+
 def is_stderr() -> bool:
     """Whether stderr is a stream of the journal ($JOURNAL_STREAM, systemd.exec(5))."""
     device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")

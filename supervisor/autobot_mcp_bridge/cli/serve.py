@@ -66,12 +66,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    if journal.is_stderr():
-        handlers: list[logging.Handler] = [journal.JournalHandler("mcp-bridge-proxy")]
-        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
-    else:
-        line = "%(levelname)s %(message)s"
-        logging.basicConfig(level=logging.INFO, format=line, stream=sys.stderr)
+    journal.set_up("mcp-bridge-proxy")
     places = places_of(args, adopt_running=False)
     if args.systemd:
         raise_open_files()

@@ -9,16 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config import written
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 
 VERSION = 1
-MAX_BYTES = 64 << 20  # 10,000 servers of some KiB
 MODE = 0o640
 
 
@@ -87,34 +84,20 @@ def read(path: Path) -> Accepted:
     Raises:
         DataError: it is not what apply writes.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return Accepted()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if not text:
-        return Accepted()  # as tmpfiles.d makes it
-    try:
-        if len(text) > MAX_BYTES:
-            raise ValueError("too large")
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise ValueError("of another version")
-        host = HostSettings.model_validate(document["host"])
-        servers = tuple(map(_read, document["servers"]))
-        return Accepted(host, servers, str(document["digest"]))
-    except (ValueError, LookupError, TypeError, ValidationError, RecursionError) as error:
-        raise DataError(f"{path}: not what `mcp-bridge apply` writes: {error}") from None
+    return written.read(path, VERSION, _accepted) or Accepted()
+
+
+def _accepted(document: Any) -> Accepted:
+    host = HostSettings.model_validate(document["host"])
+    return Accepted(host, tuple(map(_read, document["servers"])), str(document["digest"]))
 
 
 def _written(server: AcceptedServer) -> dict[str, Any]:
     spec = server.spec.model_dump(mode="json", exclude_defaults=True)
     if "limits" in spec and "cpu" in spec["limits"]:
         spec["limits"]["cpu"] = f"{spec['limits']['cpu']}%"
-    written = {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
-    return {**written, "rotated": server.rotated} if server.rotated else written
+    entry = {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
+    return {**entry, "rotated": server.rotated} if server.rotated else entry
 
 
 def _read(found: Any) -> AcceptedServer:

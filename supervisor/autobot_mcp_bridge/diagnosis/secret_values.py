@@ -3,10 +3,12 @@
 import base64
 import json
 import os
-import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, quote_plus
+
+from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
 
 DECRYPT_WITHIN = 5.0
 MOST_BYTES = 1 << 20  # as systemd loads of a unit's credentials
@@ -27,18 +29,9 @@ def content(path: Path) -> str:
 def decrypted(path: Path) -> str:
     """By the name of its file, or by none, whichever it was encrypted with; "" where it is not."""
     for name in (path.name, ""):
-        words = ["systemd-creds", "decrypt", f"--name={name}", str(path), "-"]
-        try:
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=DECRYPT_WITHIN,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            continue
-        return done.stdout.decode("utf-8", "replace")
+        words = ("systemd-creds", "decrypt", f"--name={name}", str(path), "-")
+        with suppress(SystemctlError):
+            return run_tool(*words, timeout=DECRYPT_WITHIN)
     return ""
 
 

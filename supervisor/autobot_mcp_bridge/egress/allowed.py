@@ -7,14 +7,14 @@ anything.
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config import written
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.model.destinations import Destination, parse_entry
 
 VERSION = 1
 MODE = 0o640
-MAX_BYTES = 64 << 20  # 10,000 servers of some KiB
 
 Allowed = Mapping[str, tuple[Destination, ...]]
 
@@ -49,24 +49,11 @@ def read(path: Path) -> Allowed:
     Raises:
         DataError: it is not what apply writes.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if not text:
-        return {}
-    try:
-        if len(text) > MAX_BYTES:
-            raise ValueError("too large")
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise ValueError("of another version")
-        return {
-            str(instance): tuple(parse_entry(entry) for entry in entries)
-            for instance, entries in document["servers"].items()
-        }
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: not what `mcp-bridge apply` writes: {error}") from None
+    return written.read(path, VERSION, _allowed) or {}
+
+
+def _allowed(document: Any) -> Allowed:
+    return {
+        str(instance): tuple(parse_entry(entry) for entry in entries)
+        for instance, entries in document["servers"].items()
+    }

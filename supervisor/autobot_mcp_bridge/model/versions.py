@@ -8,9 +8,6 @@ MODERN = "2026-07-28"
 # Newest first. 2024-11-05 has another HTTP transport, but its clients negotiate it over this one.
 HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 LATEST_HANDSHAKE = HANDSHAKE[0]
-# The version a request without MCP-Protocol-Version speaks when there is no session to ask
-# (2025-06-18 basic/transports, Protocol Version Header).
-ASSUMED = "2025-03-26"
 BATCH_VERSION = "2025-03-26"  # the only revision with JSON-RPC batches
 SUPPORTED = (MODERN, *HANDSHAKE)
 

@@ -10,12 +10,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from autobot_mcp_bridge.units import newest
+from autobot_mcp_bridge.units import newest, transient
 from autobot_mcp_bridge.units.fetch import as_document, from_document
 from autobot_mcp_bridge.units.newest import Newest
 from autobot_mcp_bridge.units.place import PROGRAM
@@ -58,9 +57,7 @@ SANDBOX = {
     "LimitCORE": "0",
 }
 MOST_ANSWER = 16 << 20
-_MARGIN = 30.0  # seconds from the unit's own limit to the end of whoever waits for it
 _OWN = ("PATH", "HOME", "LANG", "TMPDIR")
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
 
 
 def ask_in_unit(
@@ -73,33 +70,25 @@ def ask_in_unit(
     """
     wanted = list(dict.fromkeys(specs))
     seconds = newest.seconds_for(len(wanted))
-    properties = {**SANDBOX, "RuntimeMaxSec": f"{seconds:g}"}
-    options = [f"--property={name}={text}" for name, text in properties.items()]
     program = [f"/{PROGRAM}/bin/python", "-I", "-m", "autobot_mcp_bridge.units.fetch_ask"]
-    command = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", *options, "--", *program]
     asked = {"specs": [as_document(spec) for spec in wanted], "pass": passed}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            done = subprocess.run(
-                [*command, str(store.root)],
-                input=json.dumps(asked).encode(),
-                stdout=out,
-                stderr=err,
-                env=_ENVIRONMENT,
-                timeout=seconds + _MARGIN,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SystemctlError(f"systemd-run: {error}") from None
-        out.seek(0)
-        err.seek(0)
-        text, said = out.read(MOST_ANSWER + 1), err.read(1000).decode("utf-8", "replace").strip()
     try:
-        found = json.loads(text) if done.returncode == 0 and len(text) <= MOST_ANSWER else None
+        done = transient.run(
+            [*program, str(store.root)],
+            SANDBOX,
+            seconds=seconds,
+            most=MOST_ANSWER + 1,
+            given=json.dumps(asked).encode(),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SystemctlError(f"systemd-run: {error}") from None
+    is_whole = done.status == 0 and len(done.answer) <= MOST_ANSWER
+    try:
+        found = json.loads(done.answer) if is_whole else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or len(found) != len(wanted):
-        raise SystemctlError(f"the registries could not be asked: {said or 'no answer'}")
+        raise SystemctlError(f"the registries could not be asked: {done.said or 'no answer'}")
     return {spec: Newest.read(value) for spec, value in zip(wanted, found, strict=True)}
 
 

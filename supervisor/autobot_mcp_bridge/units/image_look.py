@@ -6,7 +6,6 @@ execute there. Nothing of it runs with a right of root's.
 
 import os
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,18 +15,18 @@ from stat import S_IMODE, S_ISDIR, S_ISREG, S_IWGRP, S_IWOTH, S_IXOTH
 from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import Root, ServerSpec
-from autobot_mcp_bridge.units import image
+from autobot_mcp_bridge.units import image, transient
 from autobot_mcp_bridge.units.confinement import directory
 from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.root import is_root
+from autobot_mcp_bridge.units.transient import Done
 from autobot_mcp_bridge.units.trusted import others_place
 
 PYTHON = "/usr/bin/python3"
 OLDEST = (3, 9)  # what the launcher is written for
 RUN_SECONDS = 10.0  # of the unit; the answer takes 0.2 s
-_MARGIN = 20.0  # seconds from that to the end of whoever waits: a busy host starts units slowly
 MOST_ANSWER = 1 << 20
-_MOST_WORDS = 300  # bytes of what a program said last
+_MOST_WORDS = 300  # characters of what a program said last
 _EXEC, _NAMESPACE = 203, 226  # systemd.exec(5), "Process Exit Codes"
 # One line for the version, one for each path: does it exist, is it a directory, may it be executed.
 _SCRIPT = """\
@@ -62,9 +61,7 @@ SANDBOX = {
     # What it can write to root's files, too: its answer and its last words.
     "LimitFSIZE": "2M",
     "LimitCORE": "0",
-    "RuntimeMaxSec": f"{RUN_SECONDS:g}",
 }
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +98,14 @@ def look(root: Root, paths: Iterable[str]) -> Seen:
     asked = sorted(set(paths))
     unit = f"mcp-bridge-look-{uuid.uuid4().hex[:12]}.service"
     properties = {**SANDBOX, image.SETTINGS[root.key]: root.path.replace("%", "%%")}
-    options = [f"--property={name}={text}" for name, text in properties.items()]
-    words = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", f"--unit={unit}", *options]
+    program = (PYTHON, "-I", "-S", "-c", _SCRIPT, *asked)
     try:
-        status, answer, said = _bounded([*words, "--", PYTHON, "-I", "-S", "-c", _SCRIPT, *asked])
+        done = transient.run(program, properties, seconds=RUN_SECONDS, most=MOST_ANSWER, unit=unit)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Seen(f"it could not be looked at: systemd-run: {error}")
-    if status == 0 and (entries := _read(answer, asked)) is not None:
+    if done.status == 0 and (entries := _read(done.answer, asked)) is not None:
         return entries
-    return Seen(_failed(root, status, said, unit))
-
-
-def _bounded(words: list[str]) -> tuple[int, bytes, bytes]:
-    """Status, the first of stdout and the last of stderr; the rest stays in files, not in memory.
-
-    Raises:
-        OSError: it could not be started.
-        subprocess.TimeoutExpired: it did not end.
-    """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env=_ENVIRONMENT,
-            timeout=RUN_SECONDS + _MARGIN,
-            check=False,
-        )
-        out.seek(0)
-        err.seek(max(0, err.seek(0, os.SEEK_END) - _MOST_WORDS))
-        return done.returncode, out.read(MOST_ANSWER), err.read(_MOST_WORDS)
+    return Seen(_failed(root, done, unit))
 
 
 def _outside(root: Root) -> str:
@@ -177,21 +151,21 @@ def _read(answer: bytes, asked: list[str]) -> Seen | None:
     return Seen("", entries)
 
 
-def _failed(root: Root, status: int, stderr: bytes, unit: str) -> str:
-    if status == _EXEC:
+def _failed(root: Root, done: Done, unit: str) -> str:
+    if done.status == _EXEC:
         if root.key == "image":
             help_ = "build it with python3, as `make sandbox-image` does"
         else:
             help_ = f"run: chroot {root.path} apt-get install python3"
         return f"it has no {PYTHON} that can be executed, which starts the server; {help_}"
-    if status == _NAMESPACE:
+    if done.status == _NAMESPACE:
         places = " ".join((*image.MOUNTED, *image.EMPTY))
         return (
             f"systemd cannot mount it; it must be a file system of this host's kernel and hold the "
             f"directories {places}; see: journalctl -u {unit}"
         )
-    last = stderr[-_MOST_WORDS:].decode("utf-8", "replace").strip().rpartition("\n")[2]
-    said = "".join(filter(str.isprintable, last)) or f"status {status}"
+    last = done.said[-_MOST_WORDS:].rpartition("\n")[2]
+    said = "".join(filter(str.isprintable, last)) or f"status {done.status}"
     return f"its {PYTHON} could not be run: {said}; see: journalctl -u {unit}"
 
 

@@ -5,14 +5,13 @@ the unit (252 and 257, measured), which is the variable's name, and several serv
 secret to several variables.
 """
 
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autobot_mcp_bridge.config.errors import DataError, MissingError, UnavailableError
+from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.files import locked, remove_file, replace_file
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.credential import Credential
@@ -22,12 +21,12 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.credentials import unusable
 from autobot_mcp_bridge.units.secret_uses import Use, refusal, uses_of
+from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
 
 # A TPM takes a second or two, the host's key some milliseconds.
 ENCRYPT_WITHIN = 30.0
 # `auto`: by the TPM and the host's key where there is a TPM, else by the host's key alone.
 ENCRYPT = ("systemd-creds", "encrypt", "--name=", "--with-key=auto", "-", "-")
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 _PRIVATE = 0o600
 _HERE = 0o700
 
@@ -82,7 +81,7 @@ class Secrets:
         Raises:
             UsageError: as `demand`.
             DataError: it is good for nothing, or not for a use; without the value.
-            UnavailableError: systemd cannot encrypt it, or not in time.
+            SystemctlError: systemd cannot encrypt it, or not in time.
         """
         if clause := refusal(value, uses):
             raise DataError(f"{name}: {clause}; nothing was changed")
@@ -144,23 +143,10 @@ class Secrets:
 
 
 def _encrypted(value: bytes) -> bytes:
-    try:
-        done = subprocess.run(
-            ENCRYPT,
-            input=value,
-            capture_output=True,
-            env=_ENVIRONMENT,
-            timeout=ENCRYPT_WITHIN,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise UnavailableError(f"{ENCRYPT[0]} is not there; systemd 250 or newer has it") from None
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(f"{ENCRYPT[0]} did not end within {ENCRYPT_WITHIN:g} s") from None
-    if done.returncode or not done.stdout:
-        said = done.stderr.decode("utf-8", "replace").strip() or f"status {done.returncode}"
-        raise UnavailableError(f"{ENCRYPT[0]}: {said}")
-    return done.stdout
+    sealed = run_tool(*ENCRYPT, given=value, timeout=ENCRYPT_WITHIN)
+    if not sealed:
+        raise SystemctlError(f"{ENCRYPT[0]}: printed nothing")
+    return sealed.encode()
 
 
 def _source(credential: Credential) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from autobot_mcp_bridge.model.errors import BridgeError
 # Stopping 500 sockets takes 4 s on two loaded cores, 100 services in the full sandbox 15 s.
 TIMEOUT = 120.0
 AT_ONCE = 200  # units in one call: names have at most 110 characters, a command line 2 MiB
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_COLORS": "0"}
 
 
 def has_systemd() -> bool:
@@ -98,13 +98,13 @@ def daemon_reload() -> None:
     _run(["daemon-reload"])
 
 
-def run_tool(*command: str) -> str:
-    """Run another program of systemd; what it printed.
+def run_tool(*command: str, given: bytes = b"", timeout: float = TIMEOUT) -> str:
+    """Run another program of systemd, with `given` as its stdin; what it printed.
 
     Raises:
-        SystemctlError: it failed, is not there, or took longer than TIMEOUT.
+        SystemctlError: it failed, is not there, or took longer than `timeout` seconds.
     """
-    return _call(command, command[0])
+    return _call(command, command[0], timeout, given)
 
 
 def _run(words: list[str], timeout: float = TIMEOUT) -> None:
@@ -112,13 +112,13 @@ def _run(words: list[str], timeout: float = TIMEOUT) -> None:
     _call(command, f"systemctl {words[0]}", timeout)
 
 
-def _call(command: tuple[str, ...], name: str, timeout: float = TIMEOUT) -> str:
+def _call(command: tuple[str, ...], name: str, timeout: float, given: bytes = b"") -> str:
     try:
         done = subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
-            env=_ENVIRONMENT,
+            env=ENVIRONMENT,
             timeout=timeout,
             check=False,
         )

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+# Ten million files take some minutes; a file system that hangs must not hold whoever waits for ever.
+REMOVE_WITHIN = 3600.0
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -57,6 +59,12 @@ def remove_tree(path: Path) -> None:
     # What it says of each file that it leaves could be as long as the tree is large.
     quiet = subprocess.DEVNULL
     words = ("rm", "-rf", "--one-file-system", "--", os.fspath(path))
-    done = subprocess.run(words, stdin=quiet, stdout=quiet, stderr=quiet, check=False)
+    try:
+        done = subprocess.run(
+            words, stdin=quiet, stdout=quiet, stderr=quiet, timeout=REMOVE_WITHIN, check=False
+        )
+    except subprocess.TimeoutExpired:
+        why = f"not removed within {REMOVE_WITHIN:g} s"
+        raise OSError(errno.ETIMEDOUT, why, os.fspath(path)) from None
     if done.returncode != 0:
         raise OSError(errno.ENOTEMPTY, f"rm(1) ended with {done.returncode}", os.fspath(path))

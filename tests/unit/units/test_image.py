@@ -1,8 +1,5 @@
 """A root of its own: what it changes in a unit, and what is said of one that does not do."""
 
-import sys
-import tracemalloc
-
 import pytest
 
 from autobot_mcp_bridge.config.problem import json_path
@@ -186,21 +183,7 @@ def test_an_answer_of_another_form_is_none(answer):
     assert image_look._read(answer, ["/bin/a"]) is None
 
 
-def test_of_what_a_stranger_s_program_says_a_bounded_part_is_held():
-    endless = "import os; part = b'x' * (1 << 20)\nfor _ in range(20):\n os.write({}, part)"
-
-    for descriptor in (1, 2):
-        tracemalloc.start()
-        status, answer, said = image_look._bounded(
-            [sys.executable, "-c", endless.format(descriptor)]
-        )
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-
-        assert status == 0
-        assert len(answer) <= image_look.MOST_ANSWER
-        assert len(said) <= 300
-        assert peak < 4 << 20
+def test_a_stranger_s_program_can_fill_no_more_of_a_disk_than_is_read_of_it():
     assert int(image_look.SANDBOX["LimitFSIZE"].removesuffix("M")) << 20 >= image_look.MOST_ANSWER
 
 
