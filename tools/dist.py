@@ -12,8 +12,8 @@ from pathlib import Path
 
 from venv_tools import PROJECT, ROOT
 
-from autobot_mcp_bridge.units.pip_settings import uv_environment
-from autobot_mcp_bridge.units.program import OLDEST, OPTIONAL
+from autobot_mcp_bridge.units.host.program import OLDEST, OPTIONAL
+from autobot_mcp_bridge.units.packages.pip_settings import uv_environment
 
 BIN = Path(sys.executable).parent
 TIMEOUT = 600.0  # seconds for one program; a slow registry has to be asked about twenty packages

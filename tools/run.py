@@ -14,7 +14,7 @@ from pathlib import Path
 from venv_tools import ROOT, SetupError, Wanted, make
 
 from autobot_mcp_bridge.config.places import default_places
-from autobot_mcp_bridge.units.reach import blocked_at
+from autobot_mcp_bridge.units.access.reach import blocked_at
 
 STATE = Path(os.environ.get("MCP_BRIDGE_STATE_DIR") or "/var/lib/mcp-bridge")
 SYSTEM_PYTHON = Path("/usr/bin/python3")

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "supervisor"))
 
-from autobot_mcp_bridge.units.pip_settings import uv_environment  # noqa: E402 - after the path
+from autobot_mcp_bridge.units.packages.pip_settings import uv_environment  # noqa: E402 - after the path
 
 PROJECT = ROOT / "pyproject.toml"
 PACKAGE = "autobot-mcp-bridge"

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from rollout.playbooks import BIN
 from rules.tree import ROOT
 

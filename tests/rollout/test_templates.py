@@ -8,7 +8,7 @@ import pytest
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render
-from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from rollout.playbooks import BIN, ansible
 from rules.tree import ROOT
 

@@ -11,7 +11,7 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from autobot_mcp_bridge.units.render import drop_in
 from rules.tree import PACKAGE, ROOT
 
@@ -58,7 +58,7 @@ def test_an_installed_wheel_renders_what_the_checkout_renders(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1]);"
         "from autobot_mcp_bridge.model.command import Command;"
         "from autobot_mcp_bridge.model.server import ServerSpec;"
-        "from autobot_mcp_bridge.units import render, static;"
+        "from autobot_mcp_bridge.units import render;"
         "assert render.__file__.startswith(sys.argv[1]), render.__file__;"
         "spec = ServerSpec(name='files', command=('/bin/cat',));"
         "print(render.drop_in(spec, Command(spec.command)), end='')"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from autobot_mcp_bridge.model.server import Network, ServerSpec
-from autobot_mcp_bridge.units.live import LIVE_PROFILES
-from autobot_mcp_bridge.units.profiles import PROFILES
+from autobot_mcp_bridge.units.packages.live import LIVE_PROFILES
+from autobot_mcp_bridge.units.sandbox.profiles import PROFILES
 from support.installed import spec_of
 
 # Of networks that mean something in the lab only; the second is one of IANA's for the sinks of

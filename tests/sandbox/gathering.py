@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.live import LIVE_PROFILES
-from autobot_mcp_bridge.units.profiles import PROFILES
-from autobot_mcp_bridge.units.resolvers import Resolvers
+from autobot_mcp_bridge.units.packages.live import LIVE_PROFILES
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
+from autobot_mcp_bridge.units.sandbox.profiles import PROFILES
+from autobot_mcp_bridge.units.sandbox.resolvers import Resolvers
 from lab import network
 from lab.containers import Container
 from lab.machine import Machine

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from autobot_mcp_bridge.units.image import EMPTY, MOUNTED
+from autobot_mcp_bridge.units.sandbox.image import EMPTY, MOUNTED
 from lab import recipe
 from lab.base import base
 from lab.spec import Bind

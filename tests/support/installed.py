@@ -9,8 +9,9 @@ from pathlib import Path
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import render, static
-from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units import render
+from autobot_mcp_bridge.units.host import static
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from lab.containers import Container
 from lab.machine import Machine
 from rules.tree import ROOT

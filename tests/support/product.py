@@ -39,7 +39,7 @@ APPLY_WITHIN = 4 * WITHIN
 C = TypeVar("C", bound=Client)
 _CLONE_NEWNET = 0x40000000  # setns(2)
 _MAKE = (
-    "import os; from pathlib import Path; from autobot_mcp_bridge.units.program import Program; "
+    "import os; from pathlib import Path; from autobot_mcp_bridge.units.host.program import Program; "
     "Program(Path('/'), print).ensure(os.environ)"
 )
 _PYTHON = (
@@ -53,7 +53,7 @@ _PYTHON = (
 def program_layer(lab: Lab, suite: str) -> str:
     """Return the suite's layer that holds the program's venv, with some version of its code."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    recipe = (PACKAGE / "units" / "program.py").read_text(encoding="utf-8")
+    recipe = (PACKAGE / "units" / "host" / "program.py").read_text(encoding="utf-8")
     key = [project["dependencies"], project["optional-dependencies"], recipe]
 
     def make(container: Container) -> None:

@@ -22,8 +22,8 @@ INSTALLED_WITHIN = 600.0  # seconds; the registries' pace, not ours
 STORE = "var/lib/mcp-bridge/packages"
 # What decides how the store is filled.
 INSTALLERS = (
-    *("fetch_copy.py", "fetch_install.py", "fetch_store.py", "installer.py", "node.py"),
-    *("npm.py", "pip.py", "pypi.py", "uv.py"),
+    *("fetch/copying.py", "fetch/install.py", "fetch/take.py", "packages/installer.py"),
+    *(f"packages/{name}.py" for name in ("node", "npm", "pip", "pypi", "uv")),
 )
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from lab import labs, recipe
 from lab.layers import MAKE_TIMEOUT, layer
 from rules.tree import ROOT

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autobot_mcp_bridge.units.node import WHEEL
+from autobot_mcp_bridge.units.packages.node import WHEEL
 from lab import recipe
 from support.client import code_of
 from support.containers import properties

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from support.containers import properties, reaches
 from support.product import echo
 from support.waiting import eventually

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from autobot_mcp_bridge.model.addresses import public
-from autobot_mcp_bridge.units.pip_settings import uv_environment
+from autobot_mcp_bridge.units.packages.pip_settings import uv_environment
 from lab import lent, recipe
 from rules.tree import ROOT
 from support.containers import properties

@@ -8,7 +8,7 @@ from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_jso
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units.apply import Applier
-from autobot_mcp_bridge.units.live import weaker
+from autobot_mcp_bridge.units.packages.live import weaker
 from autobot_mcp_bridge.units.plan import Plan
 from autobot_mcp_bridge.units.systemctl import has_systemd
 

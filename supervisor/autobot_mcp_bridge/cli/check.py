@@ -22,9 +22,9 @@ from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
-from autobot_mcp_bridge.units import network, resolvers
 from autobot_mcp_bridge.units.apply import Applier
-from autobot_mcp_bridge.units.live import weaker
+from autobot_mcp_bridge.units.packages.live import weaker
+from autobot_mcp_bridge.units.sandbox import network, resolvers
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
 

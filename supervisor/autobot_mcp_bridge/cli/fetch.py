@@ -10,7 +10,7 @@ from autobot_mcp_bridge.cli.packaged import chosen, loaded_of
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.packages import Packages
+from autobot_mcp_bridge.units.packages.commands import Packages
 
 FAILED = 1
 

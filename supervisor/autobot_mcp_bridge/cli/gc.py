@@ -21,12 +21,12 @@ from autobot_mcp_bridge.config.files import locked
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.names import parse_instance
-from autobot_mcp_bridge.units import fetch
 from autobot_mcp_bridge.units.apply import Applier
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.in_use import UnknownUseError
-from autobot_mcp_bridge.units.leftovers import Keep, Leftover, Leftovers, What
-from autobot_mcp_bridge.units.sizes import Size, size_of
+from autobot_mcp_bridge.units.disk.leftovers import Keep, Leftover, Leftovers, What
+from autobot_mcp_bridge.units.disk.sizes import Size, size_of
+from autobot_mcp_bridge.units.fetch import fetches
+from autobot_mcp_bridge.units.packages.in_use import UnknownUseError
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
 HEAD = ("WHAT", "NAME", "SIZE", "PATH")
@@ -107,7 +107,7 @@ def _keep(places: Places, args: argparse.Namespace, *, units: bool) -> Keep:
     specs = (*loaded.servers, *(server.spec for server in known.servers))
     words = tuple(word for server in known.servers for word in server.argv)
     others = frozenset(Applier(places, say=note).existing())
-    return Keep(specs, words, fetch.running(), others)
+    return Keep(specs, words, fetches.running(), others)
 
 
 def _measured(leftovers: Leftovers, unused: dict[str, float]) -> Disk:

@@ -15,7 +15,7 @@ from autobot_mcp_bridge.model import versions
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.packages import Packages
+from autobot_mcp_bridge.units.packages.commands import Packages
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from autobot_mcp_bridge.cli.common import Subparsers
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.config.places import resolve_places
 from autobot_mcp_bridge.model.errors import UsageError
-from autobot_mcp_bridge.units.install import Installer
-from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.host.install import Installer
+from autobot_mcp_bridge.units.host.uninstall import Uninstaller
+from autobot_mcp_bridge.units.packages.job import InstallError
 from autobot_mcp_bridge.units.systemctl import has_systemd
-from autobot_mcp_bridge.units.uninstall import Uninstaller
 
 UMASK = 0o022  # the proxy's user reads what is laid
 

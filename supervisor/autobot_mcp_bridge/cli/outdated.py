@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, print_json, print_table
 from autobot_mcp_bridge.cli.packaged import alike, ask, chosen, loaded_of, package_of
 from autobot_mcp_bridge.config.errors import UnavailableError
-from autobot_mcp_bridge.units.newest import Newest
-from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.packages.newest import Newest
+from autobot_mcp_bridge.units.packages.specs import PackageSpec
+from autobot_mcp_bridge.units.packages.store import Store
 
 OUTDATED = 1
 _HEAD = ("NAME", "PACKAGE", "INSTALLED", "ALLOWED", "NEWEST", "STATUS")

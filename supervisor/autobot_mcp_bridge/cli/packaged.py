@@ -9,11 +9,11 @@ from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import newest
-from autobot_mcp_bridge.units.live import is_live
-from autobot_mcp_bridge.units.newest import Newest
-from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.packages import newest
+from autobot_mcp_bridge.units.packages.live import is_live
+from autobot_mcp_bridge.units.packages.newest import Newest
+from autobot_mcp_bridge.units.packages.specs import PackageSpec, parse_command
+from autobot_mcp_bridge.units.packages.store import Store
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
 
@@ -78,7 +78,7 @@ def ask(
     if not wanted:
         return {}
     if has_units(places) and os.geteuid() == 0:
-        from autobot_mcp_bridge.units.fetch_ask import ask_in_unit
+        from autobot_mcp_bridge.units.fetch.ask import ask_in_unit
 
         return ask_in_unit(wanted, store, loaded.host.environment.pass_)
     return newest.ask(wanted, store, os.environ)

@@ -13,8 +13,8 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.units.apply import Applier
+from autobot_mcp_bridge.units.disk.trees import remove_tree
 from autobot_mcp_bridge.units.systemctl import has_systemd
-from autobot_mcp_bridge.units.trees import remove_tree
 
 GONE_SECONDS = 30.0  # timeouts.stop and the signals after it, at their defaults
 GONE_POLL_SECONDS = 0.1

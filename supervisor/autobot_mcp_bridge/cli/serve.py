@@ -31,7 +31,7 @@ from autobot_mcp_bridge.proxy.service import Notifier, given
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
 from autobot_mcp_bridge.supervision.journal import Journal
 from autobot_mcp_bridge.units.applied import Applied
-from autobot_mcp_bridge.units.packages import Packages
+from autobot_mcp_bridge.units.packages.commands import Packages
 
 NOT_A_SANDBOX = (
     "the subprocess runtime is not a sandbox: servers see this machine's files and network as their "

@@ -16,12 +16,12 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.config.sources import read_sources
 from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.fetch import Fetches
-from autobot_mcp_bridge.units.installer import package_command, upgrade_package
-from autobot_mcp_bridge.units.job import InstallError, Job
-from autobot_mcp_bridge.units.node import WHEEL
-from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import Resolution, Store
+from autobot_mcp_bridge.units.fetch.fetches import Fetches
+from autobot_mcp_bridge.units.packages.installer import package_command, upgrade_package
+from autobot_mcp_bridge.units.packages.job import InstallError, Job
+from autobot_mcp_bridge.units.packages.node import WHEEL
+from autobot_mcp_bridge.units.packages.specs import PackageSpec
+from autobot_mcp_bridge.units.packages.store import Resolution, Store
 from autobot_mcp_bridge.units.systemctl import systemctl
 
 APPLY = "mcp-bridge-apply.service"

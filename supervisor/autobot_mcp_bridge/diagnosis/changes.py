@@ -10,9 +10,10 @@ from autobot_mcp_bridge.diagnosis.outcome import Outcome
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.server import Network
-from autobot_mcp_bridge.units import confinement, escape, network, resolvers
-from autobot_mcp_bridge.units.confinement import HOMES, PREFIX
-from autobot_mcp_bridge.units.profiles import profile_of
+from autobot_mcp_bridge.units import escape
+from autobot_mcp_bridge.units.sandbox import confinement, network, resolvers
+from autobot_mcp_bridge.units.sandbox.confinement import HOMES, PREFIX
+from autobot_mcp_bridge.units.sandbox.profiles import profile_of
 
 NETWORK = ("PrivateNetwork=no", "RestrictAddressFamilies=AF_INET AF_INET6", "IPAddressDeny=")
 # Those that a server may make without a capability; after the unit's own list, they add to it.

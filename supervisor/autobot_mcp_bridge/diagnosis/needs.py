@@ -16,10 +16,10 @@ from autobot_mcp_bridge.diagnosis.unit_text import plain
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.reach import SYSTEM_PATH, blocked_at
-from autobot_mcp_bridge.units.trees import entries_below
-from autobot_mcp_bridge.units.trusted import roots_own
+from autobot_mcp_bridge.units.access.reach import SYSTEM_PATH, blocked_at
+from autobot_mcp_bridge.units.access.trusted import roots_own
+from autobot_mcp_bridge.units.disk.trees import entries_below
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
 VERSION_WITHIN = 5.0
 # Files of a state directory that are looked at for their owner.

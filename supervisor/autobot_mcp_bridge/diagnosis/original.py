@@ -7,9 +7,9 @@ from pathlib import Path
 from autobot_mcp_bridge.diagnosis.secret_values import content, decrypted, forms
 from autobot_mcp_bridge.diagnosis.unit_text import as_instance, entries, plain, values
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.confinement import directory
 from autobot_mcp_bridge.units.instances import service_of
 from autobot_mcp_bridge.units.manager import Manager, UnitFacts
+from autobot_mcp_bridge.units.sandbox.confinement import directory
 
 MOST_BYTES = 4 << 20  # of one drop-in; a command line alone may have 1 MiB
 

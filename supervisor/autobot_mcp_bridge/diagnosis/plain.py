@@ -21,11 +21,11 @@ from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
-from autobot_mcp_bridge.units.job import InstallError
-from autobot_mcp_bridge.units.live import is_live
-from autobot_mcp_bridge.units.resolve import resolve
-from autobot_mcp_bridge.units.specs import PackageSpec
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.live import is_live
+from autobot_mcp_bridge.units.packages.resolve import resolve
+from autobot_mcp_bridge.units.packages.specs import PackageSpec
+from autobot_mcp_bridge.units.packages.store import Store
 
 MOST_WORDS = 20
 

@@ -14,11 +14,11 @@ from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.units.host.static import FILES, PORTS, PROXY
 from autobot_mcp_bridge.units.instances import service_of, socket_of
-from autobot_mcp_bridge.units.job import InstallError
 from autobot_mcp_bridge.units.manager import Manager, UnitFacts
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.static import FILES, PORTS, PROXY
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.specs import parse_command
 
 # States of /status in which a call is refused, though the server may be able to start.
 _HELD = {

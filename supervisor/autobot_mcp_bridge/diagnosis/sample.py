@@ -21,7 +21,7 @@ from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.supervision.ended import FOLDER
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of, way_out_of
 from autobot_mcp_bridge.units.manager import Manager
-from autobot_mcp_bridge.units.names import has_names
+from autobot_mcp_bridge.units.sandbox.names import has_names
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload
 
 PREFIX = "doctor-"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from autobot_mcp_bridge.units.static import FILES
+from autobot_mcp_bridge.units.host.static import FILES
 
 # Entries of a list: quoted, or without a blank (systemd.syntax(7)).
 _ENTRY = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')

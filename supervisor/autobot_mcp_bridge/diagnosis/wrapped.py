@@ -7,9 +7,10 @@ from autobot_mcp_bridge.diagnosis import changes
 from autobot_mcp_bridge.diagnosis.changes import Change
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.finding import Finding
-from autobot_mcp_bridge.units import escape, image
-from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units import escape
 from autobot_mcp_bridge.units.render import LITERAL
+from autobot_mcp_bridge.units.sandbox import image
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
 # Leaves out lines without an object, and what stands before one.
 _FILTER = """"$0" "$@" | exec sed --unbuffered --quiet 's/^[^{]*{/{/p'"""

@@ -10,7 +10,7 @@ from pathlib import Path
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.model.host import HostSettings, Listen, Operator
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from autobot_mcp_bridge.units.render import DROP_IN, listen_drop_in
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, systemctl
 

@@ -23,31 +23,23 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import Environment, HostSettings
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import (
-    credentials,
-    exposure,
-    limits,
-    names,
-    probe,
-    resolvers,
-    rights,
-    rotations,
-    static,
-    unfinished,
-)
+from autobot_mcp_bridge.units import credentials, rotations, unfinished
+from autobot_mcp_bridge.units.access import rights
+from autobot_mcp_bridge.units.access.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.addresses import Addresses
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.fetch import Fetches
-from autobot_mcp_bridge.units.image_look import Roots
+from autobot_mcp_bridge.units.fetch.fetches import Fetches
+from autobot_mcp_bridge.units.host import static
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
-from autobot_mcp_bridge.units.live import is_live
+from autobot_mcp_bridge.units.packages.live import is_live
+from autobot_mcp_bridge.units.packages.resolve import resolve
+from autobot_mcp_bridge.units.packages.specs import PackageSpec, parse_command
+from autobot_mcp_bridge.units.packages.store import Store
 from autobot_mcp_bridge.units.plan import Plan, plan
-from autobot_mcp_bridge.units.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.removal import Removal
 from autobot_mcp_bridge.units.render import DROP_IN
-from autobot_mcp_bridge.units.resolve import resolve
-from autobot_mcp_bridge.units.specs import PackageSpec, parse_command
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.sandbox import exposure, limits, names, probe, resolvers
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
+from autobot_mcp_bridge.units.sandbox.image_look import Roots
 from autobot_mcp_bridge.units.systemctl import (
     SystemctlError,
     daemon_reload,

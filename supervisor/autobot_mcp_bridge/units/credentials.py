@@ -9,8 +9,8 @@ from pathlib import Path
 from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.credential import Credential
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.trusted import distrust
+from autobot_mcp_bridge.units.access.trusted import distrust
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
 # All of a unit's credentials have 1 MiB with their names (252 and 257, measured).
 MOST_BYTES = 1_000_000

@@ -12,10 +12,10 @@ from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.units import render
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.specs import PackageSpec
 from autobot_mcp_bridge.units.rotations import newest
-from autobot_mcp_bridge.units.specs import PackageSpec
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
 Resolve = Callable[[ServerSpec], Command | PackageSpec]
 Refusals = Callable[[ServerSpec], Iterable[str]]

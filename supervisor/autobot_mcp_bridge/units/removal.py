@@ -9,11 +9,11 @@ from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import PRODUCT, Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import ServerId, parse_instance
-from autobot_mcp_bridge.units.confinement import Facts
+from autobot_mcp_bridge.units.disk.trees import remove_tree
 from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.render import DROP_IN
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
-from autobot_mcp_bridge.units.trees import remove_tree
 
 # The records of ends, and for each instance a folder that tells which are its own (ended.py).
 ENDED = Path("/run/mcp-bridge/ended")

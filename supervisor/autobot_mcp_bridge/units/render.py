@@ -13,11 +13,13 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.credential import Credential
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import confinement, escape, image, live, names, network
-from autobot_mcp_bridge.units.confinement import PREFIX, Facts
+from autobot_mcp_bridge.units import escape
 from autobot_mcp_bridge.units.credentials import origin
-from autobot_mcp_bridge.units.profiles import profile_of
-from autobot_mcp_bridge.units.specs import Kind
+from autobot_mcp_bridge.units.packages import live
+from autobot_mcp_bridge.units.packages.specs import Kind
+from autobot_mcp_bridge.units.sandbox import confinement, image, names, network
+from autobot_mcp_bridge.units.sandbox.confinement import PREFIX, Facts
+from autobot_mcp_bridge.units.sandbox.profiles import profile_of
 
 # systemd's `:` keeps `$` in the words as it is (systemd.service(5), "Command lines").
 LITERAL = ":"

@@ -18,8 +18,8 @@ from autobot_mcp_bridge.model.credential import Credential
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import is_part
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.confinement import Facts
 from autobot_mcp_bridge.units.credentials import unusable
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.secret_uses import Use, refusal, uses_of
 from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
 

@@ -9,8 +9,8 @@ from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.check import Level
 from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import image
 from autobot_mcp_bridge.units.manager import UnitFacts
+from autobot_mcp_bridge.units.sandbox import image
 
 
 def original(*lines, **keys):

@@ -10,7 +10,7 @@ from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
 from autobot_mcp_bridge.supervision.journal import Journal, Storeless
-from autobot_mcp_bridge.units.packages import Packages
+from autobot_mcp_bridge.units.packages.commands import Packages
 
 PRINCIPAL = Principal("d" * 64, "files")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.job import Job
-from autobot_mcp_bridge.units.node import get_node
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.packages.job import Job
+from autobot_mcp_bridge.units.packages.node import get_node
+from autobot_mcp_bridge.units.packages.store import Store
 
 
 def _public_directory():

@@ -9,7 +9,7 @@ from autobot_mcp_bridge.config.explain import leaf_keys
 from autobot_mcp_bridge.config.relations import server_relations
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import static
+from autobot_mcp_bridge.units.host import static
 from autobot_mcp_bridge.units.instances import folder_of
 from autobot_mcp_bridge.units.render import drop_in
 from rules.tree import ROOT

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import exposure
+from autobot_mcp_bridge.units.sandbox import exposure
 from autobot_mcp_bridge.units.systemctl import SystemctlError
 
 

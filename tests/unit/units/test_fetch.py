@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from autobot_mcp_bridge.model.names import parse_instance
-from autobot_mcp_bridge.units import static
-from autobot_mcp_bridge.units.fetch import Fetches, Request, Result, package_id
-from autobot_mcp_bridge.units.fetch_install import NODE
-from autobot_mcp_bridge.units.fetch_store import check
-from autobot_mcp_bridge.units.job import InstallError
-from autobot_mcp_bridge.units.node import WHEEL
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import Installed, Store
+from autobot_mcp_bridge.units.fetch.fetches import Fetches, Request, Result, package_id
+from autobot_mcp_bridge.units.fetch.install import NODE
+from autobot_mcp_bridge.units.fetch.take import check
+from autobot_mcp_bridge.units.host import static
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.node import WHEEL
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import Installed, Store
 from rules.tree import ROOT
 
 NPM = parse_command(("npx", "-y", "@acme/files@1.2.3", "/srv"))
@@ -86,7 +86,7 @@ def test_a_package_that_lacks_node_waits_for_it_and_fails_with_it(fetches):
 def test_the_package_comes_after_the_node_that_it_lacked(fetches, store, monkeypatch):
     started = []
     monkeypatch.setattr(
-        "autobot_mcp_bridge.units.fetch.systemctl", lambda *words: started.append(words[1])
+        "autobot_mcp_bridge.units.fetch.fetches.systemctl", lambda *words: started.append(words[1])
     )
     unit = "mcp-bridge-fetch@{}.service".format
     fetches.start([NPM], (), "one")

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from autobot_mcp_bridge.units.fetch_copy import Copy
-from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.fetch.copying import Copy
+from autobot_mcp_bridge.units.packages.job import InstallError
 
 FINAL = PurePosixPath("/var/lib/mcp-bridge/packages/npm/name@1.0.0")
 

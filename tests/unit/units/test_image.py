@@ -6,9 +6,9 @@ from autobot_mcp_bridge.config.problem import json_path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import Root, ServerSpec
-from autobot_mcp_bridge.units import image, image_look
-from autobot_mcp_bridge.units.image_look import Entry, Roots, Seen
 from autobot_mcp_bridge.units.render import drop_in
+from autobot_mcp_bridge.units.sandbox import image, image_look
+from autobot_mcp_bridge.units.sandbox.image_look import Entry, Roots, Seen
 from rules.tree import ROOT
 
 PROGRAM, FILE, FOLDER, NONE = (

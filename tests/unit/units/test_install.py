@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from autobot_mcp_bridge.units import pip, pypi
-from autobot_mcp_bridge.units.installer import install_package, package_command
-from autobot_mcp_bridge.units.job import InstallError, Job
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import LOCK, MARKER
+from autobot_mcp_bridge.units.packages import pip, pypi
+from autobot_mcp_bridge.units.packages.installer import install_package, package_command
+from autobot_mcp_bridge.units.packages.job import InstallError, Job
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import LOCK, MARKER
 from support.registry import serving
 from support.waiting import PATIENCE, eventually
 
@@ -22,10 +22,10 @@ INSTALL = 60.0 * PATIENCE
 INSTALLER = """
 import os, sys
 from pathlib import Path
-from autobot_mcp_bridge.units.installer import install_package
-from autobot_mcp_bridge.units.job import Job
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import Store
+from autobot_mcp_bridge.units.packages.installer import install_package
+from autobot_mcp_bridge.units.packages.job import Job
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import Store
 store = Store(Path(sys.argv[1]))
 store.prepare()
 job = Job(Path(sys.argv[1], "logs", f"{os.getpid()}.log"), os.environ)

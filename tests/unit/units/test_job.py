@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.job import CancelledInstallError, InstallError, Job, without_log
+from autobot_mcp_bridge.units.packages.job import (
+    CancelledInstallError,
+    InstallError,
+    Job,
+    without_log,
+)
 from support.waiting import eventually
 
 

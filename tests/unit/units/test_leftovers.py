@@ -12,14 +12,14 @@ import pytest
 
 from autobot_mcp_bridge.config.places import resolve_places
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.fetch import package_id
-from autobot_mcp_bridge.units.in_use import UnknownUseError, directories_in_use
-from autobot_mcp_bridge.units.job import Job
-from autobot_mcp_bridge.units.leftovers import TAKEN, Keep, Leftovers, What
-from autobot_mcp_bridge.units.node import WHEEL
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import Installed, Store
+from autobot_mcp_bridge.units.disk.leftovers import TAKEN, Keep, Leftovers, What
+from autobot_mcp_bridge.units.fetch.fetches import package_id
+from autobot_mcp_bridge.units.packages.in_use import UnknownUseError, directories_in_use
+from autobot_mcp_bridge.units.packages.job import Job
+from autobot_mcp_bridge.units.packages.node import WHEEL
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import Installed, Store
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from support.waiting import WITHIN
 
 

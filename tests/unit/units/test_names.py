@@ -4,7 +4,8 @@ import pytest
 
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import names, render
+from autobot_mcp_bridge.units import render
+from autobot_mcp_bridge.units.sandbox import names
 from support.configured import loaded_from, places_in, told
 
 ARGV = ("/usr/bin/python3", "/opt/server.py")

@@ -3,8 +3,8 @@
 import pytest
 
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units import network
-from autobot_mcp_bridge.units.resolvers import Resolvers
+from autobot_mcp_bridge.units.sandbox import network
+from autobot_mcp_bridge.units.sandbox.resolvers import Resolvers
 
 RESOLVERS = Resolvers(("10.0.0.53",))
 

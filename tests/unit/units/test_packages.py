@@ -9,7 +9,7 @@ import pytest
 
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.packages import Packages
+from autobot_mcp_bridge.units.packages.commands import Packages
 from support import proc
 from support.registry import serving
 from support.waiting import PATIENCE, eventually

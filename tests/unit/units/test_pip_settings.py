@@ -1,6 +1,6 @@
 """uv is told what pip would have read."""
 
-from autobot_mcp_bridge.units.pip_settings import pip_settings, uv_environment
+from autobot_mcp_bridge.units.packages.pip_settings import pip_settings, uv_environment
 
 
 def environ(tmp_path, text="", **more):

@@ -9,10 +9,10 @@ from importlib.metadata import PathDistribution
 import pytest
 
 from autobot_mcp_bridge.cli.main import main
-from autobot_mcp_bridge.units import place, program, source, static
-from autobot_mcp_bridge.units.install import Installer
-from autobot_mcp_bridge.units.job import InstallError
-from autobot_mcp_bridge.units.uninstall import Uninstaller
+from autobot_mcp_bridge.units.host import place, program, source, static
+from autobot_mcp_bridge.units.host.install import Installer
+from autobot_mcp_bridge.units.host.uninstall import Uninstaller
+from autobot_mcp_bridge.units.packages.job import InstallError
 from rules.tree import ROOT
 
 

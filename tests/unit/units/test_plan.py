@@ -8,10 +8,10 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.job import InstallError
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.specs import parse_command
 from autobot_mcp_bridge.units.plan import plan
-from autobot_mcp_bridge.units.specs import parse_command
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
 
 def spec(name, *command, **keys):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.job import InstallError
-from autobot_mcp_bridge.units.plain import plain_command
-from autobot_mcp_bridge.units.reach import blocked_at, find_program, in_reach
+from autobot_mcp_bridge.units.access.reach import blocked_at, find_program, in_reach
+from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.packages.plain import plain_command
 
 
 def script(path, text="#!/bin/sh\n", mode=0o755):
@@ -61,7 +61,7 @@ def test_a_file_that_others_may_not_execute_is_named(open_dir):
 
 
 def test_as_root_the_refusal_holds_the_command_that_helps(open_dir, monkeypatch):
-    monkeypatch.setattr("autobot_mcp_bridge.units.reach.is_root", lambda: True)
+    monkeypatch.setattr("autobot_mcp_bridge.units.access.reach.is_root", lambda: True)
     program = script(open_dir / "private" / "tool")
     program.parent.chmod(0o700)
 
@@ -70,7 +70,7 @@ def test_as_root_the_refusal_holds_the_command_that_helps(open_dir, monkeypatch)
 
 
 def test_an_ordinary_user_runs_what_it_can_run_itself(open_dir, monkeypatch):
-    monkeypatch.setattr("autobot_mcp_bridge.units.reach.is_root", lambda: False)
+    monkeypatch.setattr("autobot_mcp_bridge.units.access.reach.is_root", lambda: False)
     program = script(open_dir / "private" / "tool")
     program.parent.chmod(0o700)
 

@@ -11,10 +11,10 @@ from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import render
-from autobot_mcp_bridge.units.confinement import Facts
-from autobot_mcp_bridge.units.profiles import PROFILES
 from autobot_mcp_bridge.units.render import drop_in
-from autobot_mcp_bridge.units.resolvers import Resolvers
+from autobot_mcp_bridge.units.sandbox.confinement import Facts
+from autobot_mcp_bridge.units.sandbox.profiles import PROFILES
+from autobot_mcp_bridge.units.sandbox.resolvers import Resolvers
 
 KNOWN = (
     *("User", "StateDirectory", "CacheDirectory", "WorkingDirectory", "SupplementaryGroups"),

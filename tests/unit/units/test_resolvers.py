@@ -2,7 +2,7 @@
 
 import pytest
 
-from autobot_mcp_bridge.units import resolvers
+from autobot_mcp_bridge.units.sandbox import resolvers
 
 
 def test_those_of_resolv_conf_are_used_the_first_three_as_glibc_does():

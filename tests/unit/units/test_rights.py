@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.rights import refusals
+from autobot_mcp_bridge.units.access.rights import refusals
 
 pytestmark = pytest.mark.root  # only root may give files away
 

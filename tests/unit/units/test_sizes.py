@@ -2,7 +2,7 @@
 
 import os
 
-from autobot_mcp_bridge.units.sizes import MOST_LEVELS, Size, size_of
+from autobot_mcp_bridge.units.disk.sizes import MOST_LEVELS, Size, size_of
 
 
 def fill(path, kib=64):

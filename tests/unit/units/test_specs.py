@@ -2,7 +2,7 @@
 
 import pytest
 
-from autobot_mcp_bridge.units.specs import Kind, parse_command
+from autobot_mcp_bridge.units.packages.specs import Kind, parse_command
 
 
 def read(text):

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from autobot_mcp_bridge.units.job import InstallError, Job
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import MARKER, Installed, Resolution, Store
+from autobot_mcp_bridge.units.packages.job import InstallError, Job
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import MARKER, Installed, Resolution, Store
 
 SPEC = parse_command(["npx", "@a/b@1.0.0"])
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from autobot_mcp_bridge.units.trees import entries_below
+from autobot_mcp_bridge.units.disk.trees import entries_below
 
 
 def descriptors():

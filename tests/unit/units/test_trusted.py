@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autobot_mcp_bridge.units.trusted import distrust, others_place, roots_own
+from autobot_mcp_bridge.units.access.trusted import distrust, others_place, roots_own
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def root(tmp_path, monkeypatch):
     (found / "deep").mkdir(parents=True)
     for place in (found, found / "deep"):
         place.chmod(0o755)
-    monkeypatch.setattr("autobot_mcp_bridge.units.trusted.ROOT", found)
+    monkeypatch.setattr("autobot_mcp_bridge.units.access.trusted.ROOT", found)
     return found
 
 

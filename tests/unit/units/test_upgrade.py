@@ -2,13 +2,13 @@
 
 import pytest
 
-from autobot_mcp_bridge.units import newest
-from autobot_mcp_bridge.units.fetch import Request
-from autobot_mcp_bridge.units.installer import install_package, upgrade_package
-from autobot_mcp_bridge.units.job import InstallError, Job
-from autobot_mcp_bridge.units.newest import Newest
-from autobot_mcp_bridge.units.specs import parse_command
-from autobot_mcp_bridge.units.store import Resolution
+from autobot_mcp_bridge.units.fetch.fetches import Request
+from autobot_mcp_bridge.units.packages import newest
+from autobot_mcp_bridge.units.packages.installer import install_package, upgrade_package
+from autobot_mcp_bridge.units.packages.job import InstallError, Job
+from autobot_mcp_bridge.units.packages.newest import Newest
+from autobot_mcp_bridge.units.packages.specs import parse_command
+from autobot_mcp_bridge.units.packages.store import Resolution
 from support.registry import serving
 
 NPM, PYPI = "npx @made/tool@^1", "uvx --from made-tool<2 made-tool"

@@ -14,7 +14,7 @@ from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.diagnosis.support.scrub import Scrubber
-from autobot_mcp_bridge.units.static import FILES
+from autobot_mcp_bridge.units.host.static import FILES
 
 COMMAND_WITHIN = 20.0
 JOURNAL_LINES = 2000

@@ -1,0 +1,1 @@
+"""Who may read, reach and write what on this host."""

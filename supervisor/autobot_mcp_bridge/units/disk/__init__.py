@@ -1,0 +1,1 @@
+"""Directories that strangers fill: walked, measured, taken away."""

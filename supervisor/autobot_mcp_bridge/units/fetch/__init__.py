@@ -1,0 +1,1 @@
+"""Installing for root in a sandboxed unit: what is asked, done, and taken into the store."""

@@ -1,0 +1,1 @@
+"""The product's own files on a host, or below a root directory; standard library only."""

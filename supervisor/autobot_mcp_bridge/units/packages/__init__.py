@@ -1,0 +1,1 @@
+"""Servers from PyPI and npm: named, installed into the store, found again."""

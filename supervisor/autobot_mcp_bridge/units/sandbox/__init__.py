@@ -1,0 +1,1 @@
+"""What confines a server: pure decisions, and what this host makes of them."""
