@@ -31,6 +31,10 @@ def dropped(values):
     return {f'mcp_bridge_dropped_lines_total{{{SERVER},reason="not_json_rpc"}}': values}
 
 
+def refused(reason, values):
+    return {f'mcp_bridge_egress_refusals_total{{{SERVER},reason="{reason}"}}': values}
+
+
 NEW = "_x50 1x30"  # a counter that is not there before its first event, ten minutes ago
 STEADY = "7x90"
 # Alert: the series with which it fires, and the nearest with which it must not.
@@ -87,6 +91,10 @@ CASES = {
         dropped("0+100x90"),
         dropped("0+1x90")
         | {f'mcp_bridge_dropped_lines_total{{{SERVER},reason="no_stream"}}': "0+100x90"},
+    ),
+    "McpBridgeEgressRefused": (
+        refused("not_listed", "_x50 20x30"),
+        refused("not_listed", "20x90") | refused("connect_failed", "0+20x90"),
     ),
 }
 

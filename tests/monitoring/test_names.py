@@ -2,14 +2,18 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
 from autobot_mcp_bridge.config.disk import KINDS, Disk
+from autobot_mcp_bridge.egress.counts import Counts
+from autobot_mcp_bridge.egress.refusals import Reason
 from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
@@ -49,7 +53,7 @@ WORDS = {
     "cause": {cause.value for cause in DeathCause},
     "state": {state.value for state in State},
     "job": {"mcp-bridge"},
-    "reason": drop_reasons(),
+    "reason": drop_reasons() | {reason.word for reason in Reason},
     "event": set(EVENTS),
     "promise": set(Promise),
     "kind": set(KINDS),
@@ -77,9 +81,10 @@ def of_units():
     units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
     host = HostFamilies({Promise.MEMORY: Kept(kept=True)})
     disk = DiskFamilies(Disk(1.0, {"files": {"state": 1}}), ["files"])
+    egress = EgressFamilies({"files": Counts(1, Counter(not_listed=1), 1)})
     return {
         sample.name: set(sample.labels)
-        for metric in (*units.collect(), *host.collect(), *disk.collect())
+        for metric in (*units.collect(), *host.collect(), *disk.collect(), *egress.collect())
         for sample in metric.samples
     }
 
