@@ -84,12 +84,14 @@ def _row(spec: ServerSpec, live: dict[str, Any], absent: str) -> dict[str, Any]:
         "crashes": live.get("crashes"),
         "path": spec.id.path,
         "detail": live.get("detail") or "",
+        "refused": live.get("refused"),
     }
 
 
 def _from_proxy(live: dict[str, Any]) -> dict[str, Any]:
     row = {key.lower(): live.get(key.lower()) for key in _HEAD}
-    return {**row, "name": live["instance"], "detail": live.get("detail") or ""}
+    told = {"detail": live.get("detail") or "", "refused": live.get("refused")}
+    return {**row, "name": live["instance"], **told}
 
 
 def _widen(rows: list[dict[str, Any]], found: dict[str, Any] | None, measured: Disk) -> None:
@@ -105,7 +107,10 @@ def _widen(rows: list[dict[str, Any]], found: dict[str, Any] | None, measured: D
 
 def _cells(row: dict[str, Any], head: Iterable[str]) -> list[str]:
     # How one that is ready ended before is told by `status`.
-    shown = {**row, "detail": ""} if row["state"] == State.READY else row
+    detail = "" if row["state"] == State.READY else row["detail"]
+    if row["refused"]:
+        detail = f"its definition is not in force: {row['refused']}"
+    shown = {**row, "detail": detail}
     return [_cell(key, shown[key.lower()]) for key in head]
 
 

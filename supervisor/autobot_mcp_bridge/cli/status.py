@@ -52,6 +52,8 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
         # Of one that serves again it is only history.
         name = "last end" if row["state"] == State.READY else "because"
         lines.append((name, row["detail"]))
+    if row["refused"] and row["state"] != State.REFUSED:
+        lines.append(("not in force", f"what the files say: {row['refused']}"))
     if runtime == "systemd":
         lines.append(("unit", service_of(instance)))
     if row["pid"] is not None:
@@ -91,6 +93,9 @@ def next_step(row: dict[str, Any], runtime: str) -> str:
             return f"mend what is said above, then mcp-bridge {again}"
         case State.CREDENTIAL_MISSING:
             return "mend what is said above"
+        case State.REFUSED:
+            again = "apply" if runtime == "systemd" else "reload"
+            return f"mend what is said above, then mcp-bridge {again}"
         case State.INSTALLING:
             return "wait; the next call may be answered"
         case State.DISABLED:

@@ -53,6 +53,9 @@ class Preflight:
             return self._only(self._not_in_force(instance))
         if (check := _state(server)) is not None:
             return self._only(check)
+        if server.refused:
+            text = f"what the files say is not in force, what was before is: {server.refused}"
+            self.checks.append(warn("configuration", text, "mend that; run: mcp-bridge apply"))
         original = Original.read(server.spec, server.argv, self.manager)
         self.checks += self._unit(instance, original.facts)
         if server.spec.root is None:
@@ -134,6 +137,10 @@ def _state(server: AcceptedServer) -> Check | None:
         return fail("package", f"is not installed yet: {server.why}", Cause.INSTALLING.word, "wait")
     if server.state is None:
         return None
+    if server.state is State.REFUSED:
+        mend = "mend that, then run: mcp-bridge apply"
+        text = f"is not in force: {server.why}"
+        return fail("configuration", text, Finding.NOT_IN_FORCE, mend)
     if server.state is State.CREDENTIAL_MISSING:
         return needs.missing_credential(server.why)
     if _is_plain(spec.command):

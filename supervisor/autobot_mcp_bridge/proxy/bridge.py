@@ -217,6 +217,7 @@ class Bridge:
                 added.append(spec)
             elif served.spec != spec:
                 served.configure(spec)
+            served.judge(loaded.refused.get(spec.instance))
             routes[path] = served
         gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes

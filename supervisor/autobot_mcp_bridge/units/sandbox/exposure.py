@@ -6,7 +6,7 @@ belongs to the units, an administrator's drop-ins included, is found where syste
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autobot_mcp_bridge.model.server import ServerSpec
@@ -20,32 +20,35 @@ _TEMPLATE = "autobot-mcp-bridge@.service"
 _LEVEL = re.compile(r"Overall exposure level for autobot-mcp-bridge@(\S+)\.service: ([0-9.]+)")
 
 
-def refusals(specs: Iterable[ServerSpec], texts: Mapping[str, str]) -> Iterator[str]:
-    """Each server whose unit is more exposed than its definition allows, with figure and bar.
+def over(servers: Iterable[tuple[ServerSpec, str]]) -> dict[str, str]:
+    """Instance to figure and bar, for each whose unit is more exposed than its definition allows.
 
-    Blocks: one run of systemd-analyze for all servers that have a bar, and none without one.
+    One that nobody can judge is too exposed. Blocks: one run of systemd-analyze for all servers
+    that have a bar, and none without one.
 
     Args:
-        specs: the servers.
-        texts: instance to its drop-in, for each that can be started.
-
-    Raises:
-        SystemctlError: systemd-analyze cannot tell.
+        servers: each with its drop-in.
     """
-    bars = {
-        spec.instance: spec.max_exposure
-        for spec in specs
-        if spec.max_exposure is not None and spec.instance in texts
+    barred = {
+        spec.instance: (spec, text) for spec, text in servers if spec.max_exposure is not None
     }
-    if not bars:
-        return
-    found = levels({instance: texts[instance] for instance in bars})
-    for instance, bar in bars.items():
-        if found[instance] > bar:
-            yield (
-                f"{instance}: $.max_exposure: its unit has {found[instance]:g} "
-                f"(systemd-analyze security --offline=true); allowed is at most {bar:g}"
-            )
+    if not barred:
+        return {}
+    try:
+        found = levels({instance: text for instance, (_, text) in barred.items()})
+    except SystemctlError as error:
+        if len(barred) > 1:  # what is wrong with one unit is not to count for the others
+            alone = [over([pair]) for pair in barred.values()]
+            return {instance: clause for one in alone for instance, clause in one.items()}
+        return dict.fromkeys(barred, f"$.max_exposure: it cannot be judged: {error}")
+    return {
+        instance: (
+            f"$.max_exposure: its unit has {found[instance]:g} "
+            f"(systemd-analyze security --offline=true); allowed is at most {spec.max_exposure:g}"
+        )
+        for instance, (spec, _) in barred.items()
+        if spec.max_exposure is not None and found[instance] > spec.max_exposure
+    }
 
 
 def levels(texts: Mapping[str, str]) -> dict[str, float]:
