@@ -66,11 +66,11 @@ async def test_the_others_come_into_force_and_each_says_what_it_lacks(product):
     assert "A=new" in drop_in(product, "mine")
     async with product.session("new") as client:
         assert await client.text("echo", text="served") == "served"
-    async with product.session("other.lacks-cwd", opened=False) as client:
+    async with product.modern("other.lacks-cwd") as client:
         response = await client.send(client.call_of("echo", {"text": "x"}, 1))
     assert response.status == 503
-    error = error_of(answer_to(response, 1)) if response.messages else json.loads(response.body)
-    assert "definition_refused" in json.dumps(error)
+    assert code_of(answer_to(response, 1)) == "definition_refused"
+    assert '"/srv/gone"' in error_of(answer_to(response, 1))["message"]
     assert '"/srv/gone"' in (await row_of(product, "other.lacks-cwd"))["refused"]
 
 
@@ -80,14 +80,20 @@ async def test_what_was_in_force_of_it_stays_and_its_process_goes_on(product):
     async with product.session("a") as client:
         pid = await client.text("pid")
 
-        product.write_servers(
-            echo("a", env={"A": "new"}, paths={"read": ["/srv/later"]}), echo("b", env={"B": "new"})
+        servers = (
+            echo("a", env={"A": "new"}, paths={"read": ["/srv/later"]}),
+            echo("b", env={"B": "new"}),
         )
-        shown = await run(product, "mcp-bridge", "apply", "--check", "--diff")
+        # On a copy, which no path unit watches.
+        await run(product, "install", "-d", "-m", "755", "/run/copy")
+        product.write("/run/copy/servers.json", json.dumps({"version": 1, "servers": servers}))
+        words = ("--config-dir=/run/copy", "apply", "--check", "--diff")
+        shown = await run(product, "mcp-bridge", *words)
         assert shown.status == 78
         assert "left out  a: $.paths.read[0]: /srv/later" in shown.out
         assert "what was applied of it last stays in force" in shown.out
         assert "+++ b/b" in shown.out and "+++ b/a" not in shown.out
+        product.write_servers(*servers)
         assert (await run(product, "mcp-bridge", "apply")).status == 78
 
         assert drop_in(product, "a") == before
