@@ -14,7 +14,7 @@ from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.units.host.static import FILES, PORTS, PROXY
+from autobot_mcp_bridge.units.host.static import FILES, PORTS, PROXY, WATCHES
 from autobot_mcp_bridge.units.instances import service_of, socket_of
 from autobot_mcp_bridge.units.manager import Manager, UnitFacts
 from autobot_mcp_bridge.units.packages.job import InstallError
@@ -89,6 +89,13 @@ class Preflight:
                 yield ok("proxy", f"{unit} is active")
             else:
                 yield warn("proxy", f"{unit} is {facts.active}", f"systemctl start {unit}")
+        for unit in WATCHES:
+            # systemd tries one that had no inotify watch to have (`resources`) never again.
+            if (facts := self.manager.facts(unit)).active == "active":
+                yield ok("changes", f"{unit} is active")
+            else:
+                text = f"{unit} is {facts.active} ({facts.result}): nothing is applied by itself"
+                yield warn("changes", text, f"systemctl restart {unit}")
         rule = Path("/") / FILES["polkit.rules"]
         if not rule.exists():
             yield warn("polkit", f"{rule} is not there: the proxy may start no unit")
