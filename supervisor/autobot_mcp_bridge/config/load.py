@@ -127,6 +127,19 @@ def load(places: Places, *, overlay: Overlay | None = None, units: bool | None =
     return Loaded(tuple(servers), host, told, sources.digest, found, lacks)
 
 
+def check(raw: Mapping[str, Any], *, units: bool) -> list[Problem]:
+    """Each mistake of one definition by itself, and what this host lacks for it.
+
+    Blocks (disk). Each place is one in the definition.
+    """
+    problems: list[Problem] = []
+    spec = _validate(ServerSpec, dict(raw), tuple, "", problems)
+    if spec is not None:
+        found = [*unbuilt(spec, units=units), *server_relations(spec), *lacking(spec)]
+        _report(found, tuple, "", problems)
+    return problems
+
+
 def entries(sources: Sources, problems: list[Problem]) -> list[Entry]:
     """Every server of every file; what is wrong with a file's own form joins the problems."""
     found: list[Entry] = []
