@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from autobot_mcp_bridge.cli import in_force
 from autobot_mcp_bridge.cli.common import Subparsers, exists, note, places_of, server_of
 from autobot_mcp_bridge.cli.definition import add_options, definition_of
 from autobot_mcp_bridge.config import edit
@@ -48,8 +49,11 @@ def run(args: argparse.Namespace) -> int:
         note(f"{path} is not visible to it in the sandbox; --read or --write makes it so")
     print(f"path    {server.path}")
     print(f"token   {token}")
-    print(f"header  {header}")
-    return 0
+    print(f"header  {header}", flush=True)
+    if args.disabled:
+        in_force.wait(places, server, in_force.is_disabled)
+        return 0
+    return in_force.say(server, in_force.wait(places, server, in_force.is_served))
 
 
 def _server(args: argparse.Namespace) -> ServerId:
