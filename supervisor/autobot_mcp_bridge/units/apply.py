@@ -32,14 +32,19 @@ from autobot_mcp_bridge.units.addresses import Addresses
 from autobot_mcp_bridge.units.drafts import Host
 from autobot_mcp_bridge.units.fetch.fetches import Fetches
 from autobot_mcp_bridge.units.host import static
-from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
+from autobot_mcp_bridge.units.instances import (
+    DROP_IN,
+    UNITS,
+    folder_of,
+    service_of,
+    socket_of,
+)
 from autobot_mcp_bridge.units.packages.live import is_live
 from autobot_mcp_bridge.units.packages.resolve import resolve
 from autobot_mcp_bridge.units.packages.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.packages.store import Store
 from autobot_mcp_bridge.units.plan import Plan, plan
 from autobot_mcp_bridge.units.removal import Removal
-from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.sandbox import exposure, limits, names, probe, resolvers
 from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.sandbox.image_look import Roots
@@ -52,7 +57,6 @@ from autobot_mcp_bridge.units.systemctl import (
 )
 from autobot_mcp_bridge.units.unfinished import Unfinished
 
-UNITS = Path("/etc/systemd/system")
 # The files are read until they hold still, so that one run does for a burst of changes; a manager
 # that never does is waited for no longer than so many rounds, and starts the next run.
 MAX_ROUNDS = 10

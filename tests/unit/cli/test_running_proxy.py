@@ -159,6 +159,9 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert shown["state"] == "ready"
             assert shown["pid"] == pid
             assert shown["memory"].endswith("M")
+            assert shown["limits"] == "memory 512M, open files 1024"
+            assert shown["sessions"] == "1, shared"
+            assert shown["sandbox"].startswith("none")
             assert shown["next"] == "mcp-bridge logs files"
             await session.call("crash", {"status": 7})
             told = (await command(bridge, "status", "files"))[1]
@@ -170,6 +173,7 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert "it exited" not in (await command(bridge, "list"))[1]
         found = json.loads((await command(bridge, "status", "files", "--json"))[1])
         assert (found["crashes"], found["last_death"]["status"]) == (1, 7)
+        assert found["sandbox"]["limits"]["tasks"] == 128
         assert (await command(bridge, "stop", "files"))[0] == 0
         await bridge.in_state("files", "stopped")
         assert "next      mcp-bridge start files" in (await command(bridge, "status", "files"))[1]

@@ -14,7 +14,7 @@ def analyze(monkeypatch):
     """systemd-analyze, as far as its last lines; what it was asked with."""
     asked, figures = [], {"a": "0.2", "b": "1.7"}
 
-    def run(*command):
+    def run(*command, timeout):
         asked.append(command)
         names = [word.split("@")[1].removesuffix(".service") for word in command if "@" in word]
         line = "→ Overall exposure level for autobot-mcp-bridge@{}.service: {} OK\n"

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.instances import folder_of, service_of
-from autobot_mcp_bridge.units.render import DROP_IN
-from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
+from autobot_mcp_bridge.units.instances import DROP_IN, folder_of, service_of
+from autobot_mcp_bridge.units.systemctl import TIMEOUT, SystemctlError, run_tool
 
 # systemd.unit(5), "Unit File Load Path": the first that has the template counts.
 _PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
@@ -51,11 +50,11 @@ def over(servers: Iterable[tuple[ServerSpec, str]]) -> dict[str, str]:
     }
 
 
-def levels(texts: Mapping[str, str]) -> dict[str, float]:
+def levels(texts: Mapping[str, str], *, timeout: float = TIMEOUT) -> dict[str, float]:
     """Instance to its figure, from 0 to 10, of units that need not be there yet.
 
     Raises:
-        SystemctlError: systemd-analyze failed, did not end, or left one out.
+        SystemctlError: systemd-analyze failed, did not end in time, or left one out.
     """
     with tempfile.TemporaryDirectory(prefix="mcp-bridge-exposure-") as name:
         units = Path(name)
@@ -66,7 +65,8 @@ def levels(texts: Mapping[str, str]) -> dict[str, float]:
             folder.mkdir()
             (folder / DROP_IN).write_text(text, encoding="utf-8")
         paths = [str(units / service_of(instance)) for instance in texts]
-        said = run_tool("systemd-analyze", "security", "--offline=true", "--no-pager", *paths)
+        command = ("systemd-analyze", "security", "--offline=true", "--no-pager", *paths)
+        said = run_tool(*command, timeout=timeout)
     found = {instance: float(level) for instance, level in _LEVEL.findall(said)}
     if missing := texts.keys() - found.keys():
         raise SystemctlError(
