@@ -17,7 +17,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add",
         help="add a server",
-        usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]",
+        usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]\n"
+        "       mcp-bridge add NAME --url URL [options]",
         epilog="Example: mcp-bridge add files --read /srv -- npx -y "
         "@modelcontextprotocol/server-filesystem /srv. Every key of a definition, with its values: "
         "docs/CONFIGURATION.md.",
@@ -30,7 +31,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.rest:
+    if not args.rest and args.url is None:
         raise UsageError("the server's command is missing; allowed is add NAME -- COMMAND [WORD …]")
     server = _server(args)
     places = places_of(args)
@@ -70,5 +71,5 @@ def _server(args: argparse.Namespace) -> ServerId:
 def _invisible(args: argparse.Namespace) -> list[str]:
     """Paths of this host among the command's arguments that the sandbox will not show."""
     given = [*(args.read or ()), *(args.write or ())]
-    words = [word for word in args.rest[1:] if word.startswith("/") and exists(Path(word))]
+    words = [word for word in (args.rest or ())[1:] if word.startswith("/") and exists(Path(word))]
     return [word for word in words if not any(Path(word).is_relative_to(path) for path in given)]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from autobot_mcp_bridge.config.problem import Problem, json_path
 from autobot_mcp_bridge.model.errors import UsageError
 
 _FILE = "file:"
+_HEADER_SECRET = re.compile(r"(?P<prefix>.*)secret:(?P<credential>\S*)")
 _ROOT = "$."
 # These say which server is meant, and what it runs: words of the command line itself.
 _OWN = ("tenant", "project", "name", "command")
@@ -28,7 +30,10 @@ class _Option:
 
 
 _GROUPS = {
-    "what it is given": (_Option("--cwd", "cwd", "DIR", "working directory (default: its own)"),),
+    "what it is given": (
+        _Option("--cwd", "cwd", "DIR", "working directory (default: its own)"),
+        _Option("--url", "url", "URL", "a remote server's endpoint, instead of a command"),
+    ),
     "what it may do": (
         _Option(
             "--read",
@@ -135,6 +140,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a secret of `mcp-bridge secret`, or a file of root's, as a variable; "
         "KEY=file:SECRET: the variable has the path of a file that holds it",
     )
+    given.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="'NAME: TEXT'",
+        help="with --url; 'NAME: PREFIX secret:SECRET' sends a secret",
+    )
     for title, options in _GROUPS.items():
         for option in options:
             groups[title].add_argument(
@@ -162,7 +174,8 @@ def definition_of(args: argparse.Namespace) -> Definition:
         UsageError: an option is not of its form.
     """
     made = Definition()
-    made.put("command", args.rest, "the command")
+    if args.rest:
+        made.put("command", args.rest, "the command")
     for options in _GROUPS.values():
         for option in options:
             value = getattr(args, option.flag[2:].replace("-", "_"))
@@ -171,6 +184,10 @@ def definition_of(args: argparse.Namespace) -> Definition:
     for name, value in _pairs("--env", "KEY=VALUE", args.env):
         made.settings.setdefault("env", {})[name] = value
         made.words[_place("env", name)] = f"--env {name}"
+    for name, text in _pairs("--header", "NAME: TEXT", args.header, ":"):
+        secret, plain = _HEADER_SECRET.fullmatch(text.strip()), text.strip()
+        made.settings.setdefault("headers", {})[name] = secret.groupdict() if secret else plain
+        made.words[_place("headers", name)] = f"--header {name}"
     for name, source in _pairs("--secret", "KEY=SECRET or KEY=file:SECRET", args.secret):
         made.settings.setdefault("credentials", {})[name] = _credential(source)
         made.words[_place("credentials", name)] = f"--secret {name}"
@@ -185,10 +202,10 @@ def definition_of(args: argparse.Namespace) -> Definition:
     return made
 
 
-def _pairs(flag: str, form: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+def _pairs(flag: str, form: str, texts: list[str], between: str = "=") -> Iterator[tuple[str, str]]:
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
+        name, found, value = text.partition(between)
+        if not found or not name:
             raise UsageError(f"{flag}: allowed is {form}")
         yield name, value
 

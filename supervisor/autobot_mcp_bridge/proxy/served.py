@@ -158,7 +158,7 @@ class Served:
             return
         self.refused = refused
         name = self.spec.instance
-        text = "its definition is in force again"
+        text = "its definition is in force now"
         if refused is not None:
             what = "the one before stays in force" if refused.kept else "it is not served"
             text = f"its definition cannot be put to use, {what}: {refused.why}"

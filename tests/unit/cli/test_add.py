@@ -1,9 +1,11 @@
 """What the options of `mcp-bridge add` become, and how their mistakes are told."""
 
+import argparse
 import json
 
 import pytest
 
+from autobot_mcp_bridge.cli import definition
 from autobot_mcp_bridge.config import accepted
 from autobot_mcp_bridge.config.accepted import Accepted
 from autobot_mcp_bridge.config.load import load
@@ -71,6 +73,22 @@ def test_each_option_is_a_key_of_the_definition(places, run, words, entry):
     assert load(places).problems == ()
 
 
+def test_a_remote_server_has_a_url_and_headers_and_no_command():
+    parser = argparse.ArgumentParser()
+    definition.add_options(parser)
+    words = ["--url=https://mcp.example.org/mcp", "--header=X-Team: tools:1"]
+    args = parser.parse_args([*words, "--header", "Authorization: Bearer secret:acme"])
+    args.rest = None
+
+    assert definition.definition_of(args).settings == {
+        "url": "https://mcp.example.org/mcp",
+        "headers": {
+            "X-Team": "tools:1",
+            "Authorization": {"prefix": "Bearer ", "credential": "acme"},
+        },
+    }
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -95,6 +113,7 @@ def test_each_option_is_a_key_of_the_definition(places, run, words, entry):
         ("--set name=other", "--set name: allowed is any key but tenant, project, name"),
         ("--warm --set warm.x=1", "--set warm.x: warm is set as a whole already"),
         ("--set limits", "--set: allowed is KEY=VALUE"),
+        ("--header Name", "--header: allowed is NAME: TEXT"),
     ],
 )
 @pytest.mark.usefixtures("units")
