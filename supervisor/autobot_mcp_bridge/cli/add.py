@@ -17,8 +17,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add",
         help="add a server",
-        usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]\n"
-        "       mcp-bridge add NAME --url URL [options]",
+        usage="mcp-bridge add NAME [options] (--url URL | -- COMMAND [WORD ...])",
         epilog="Example: mcp-bridge add files --read /srv -- npx -y "
         "@modelcontextprotocol/server-filesystem /srv. Every key of a definition, with its values: "
         "docs/CONFIGURATION.md.",
@@ -31,8 +30,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.rest and args.url is None:
-        raise UsageError("the server's command is missing; allowed is add NAME -- COMMAND [WORD …]")
+    if bool(args.rest) == bool(args.url):
+        text = "allowed is add NAME -- COMMAND [WORD …], or add NAME --url URL"
+        raise UsageError(f"the server's command is missing, or stands beside --url; {text}")
     server = _server(args)
     places = places_of(args)
     definition = definition_of(args)

@@ -12,8 +12,9 @@ from autobot_mcp_bridge.config.problem import Problem, json_path
 from autobot_mcp_bridge.model.errors import UsageError
 
 _FILE = "file:"
-_HEADER_SECRET = re.compile(r"(?P<prefix>.*)secret:(?P<credential>\S*)")
 _ROOT = "$."
+_EQUALS = re.compile("=")
+_HEADER = re.compile("[:=]")  # neither is part of a header's name (RFC 9110 section 5.6.2)
 # These say which server is meant, and what it runs: words of the command line itself.
 _OWN = ("tenant", "project", "name", "command")
 
@@ -144,8 +145,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--header",
         action="append",
         default=[],
-        metavar="'NAME: TEXT'",
-        help="with --url; 'NAME: PREFIX secret:SECRET' sends a secret",
+        metavar="NAME=TEXT",
+        help="with --url, also as 'NAME: TEXT'; not for secrets",
+    )
+    given.add_argument(
+        "--header-secret",
+        action="append",
+        default=[],
+        metavar="NAME=[PREFIX ]SECRET",
+        help="with --url: a header from a secret, such as Authorization='Bearer tracker-key'",
     )
     for title, options in _GROUPS.items():
         for option in options:
@@ -184,10 +192,14 @@ def definition_of(args: argparse.Namespace) -> Definition:
     for name, value in _pairs("--env", "KEY=VALUE", args.env):
         made.settings.setdefault("env", {})[name] = value
         made.words[_place("env", name)] = f"--env {name}"
-    for name, text in _pairs("--header", "NAME: TEXT", args.header, ":"):
-        secret, plain = _HEADER_SECRET.fullmatch(text.strip()), text.strip()
-        made.settings.setdefault("headers", {})[name] = secret.groupdict() if secret else plain
+    for name, text in _pairs("--header", "NAME=TEXT", args.header, _HEADER):
+        made.settings.setdefault("headers", {})[name] = text.strip()
         made.words[_place("headers", name)] = f"--header {name}"
+    for name, text in _pairs("--header-secret", "NAME=[PREFIX ]SECRET", args.header_secret):
+        prefix, blank, secret = text.rpartition(" ")
+        entry = {"credential": secret, **({"prefix": prefix + blank} if prefix else {})}
+        made.settings.setdefault("headers", {})[name] = entry
+        made.words[_place("headers", name)] = f"--header-secret {name}"
     for name, source in _pairs("--secret", "KEY=SECRET or KEY=file:SECRET", args.secret):
         made.settings.setdefault("credentials", {})[name] = _credential(source)
         made.words[_place("credentials", name)] = f"--secret {name}"
@@ -202,12 +214,14 @@ def definition_of(args: argparse.Namespace) -> Definition:
     return made
 
 
-def _pairs(flag: str, form: str, texts: list[str], between: str = "=") -> Iterator[tuple[str, str]]:
+def _pairs(
+    flag: str, form: str, texts: list[str], between: re.Pattern[str] = _EQUALS
+) -> Iterator[tuple[str, str]]:
     for text in texts:
-        name, found, value = text.partition(between)
-        if not found or not name:
+        name, *value = between.split(text, maxsplit=1)
+        if not name or not value:
             raise UsageError(f"{flag}: allowed is {form}")
-        yield name, value
+        yield name, value[0]
 
 
 def _place(*loc: str) -> str:

@@ -76,15 +76,18 @@ def test_each_option_is_a_key_of_the_definition(places, run, words, entry):
 def test_a_remote_server_has_a_url_and_headers_and_no_command():
     parser = argparse.ArgumentParser()
     definition.add_options(parser)
-    words = ["--url=https://mcp.example.org/mcp", "--header=X-Team: tools:1"]
-    args = parser.parse_args([*words, "--header", "Authorization: Bearer secret:acme"])
+    words = ["--url=https://mcp.example.org/mcp", "--header=X-Team: a=b", "--header=X-Of=c:d"]
+    secrets = ["--header-secret=Authorization=Bearer acme", "--header-secret=X-Key=other"]
+    args = parser.parse_args([*words, *secrets])
     args.rest = None
 
     assert definition.definition_of(args).settings == {
         "url": "https://mcp.example.org/mcp",
         "headers": {
-            "X-Team": "tools:1",
-            "Authorization": {"prefix": "Bearer ", "credential": "acme"},
+            "X-Team": "a=b",
+            "X-Of": "c:d",
+            "Authorization": {"credential": "acme", "prefix": "Bearer "},
+            "X-Key": {"credential": "other"},
         },
     }
 
@@ -113,7 +116,7 @@ def test_a_remote_server_has_a_url_and_headers_and_no_command():
         ("--set name=other", "--set name: allowed is any key but tenant, project, name"),
         ("--warm --set warm.x=1", "--set warm.x: warm is set as a whole already"),
         ("--set limits", "--set: allowed is KEY=VALUE"),
-        ("--header Name", "--header: allowed is NAME: TEXT"),
+        ("--header Name", "--header: allowed is NAME=TEXT"),
     ],
 )
 @pytest.mark.usefixtures("units")
