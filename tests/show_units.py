@@ -32,7 +32,10 @@ CHECKS: dict[str, Check] = {
     "sandbox": lab("forbidden attempts, each with its control", "test_sandbox", "test_identity"),
     "escape": lab("words and variables, byte for byte", "test_escape"),
     "launcher": lab("the launcher and the record of ends", "test_launch", "test_ended"),
-    "administrator": lab("stop, restart, disable, mask, reboot, 8 deaths", "test_administrator"),
+    "administrator": lab(
+        "stop, restart, disable, mask, reboot, 8 deaths", "test_administrator", "test_typed"
+    ),
+    "left-out": lab("a server that lacks something holds up no other", "test_left_out"),
     "runtime": lab("a server's life, crashes and breaker", "test_runtime"),
     "watcher": lab("states and ends, with either D-Bus library", "test_watcher"),
     "bursts": lab(

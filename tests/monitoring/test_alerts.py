@@ -77,6 +77,10 @@ CASES = {
         state("credential_missing", "0x50 1x30"),
         state("credential_missing", "0x57 1x30"),
     ),
+    "McpBridgeDefinitionRefused": (
+        {f"mcp_bridge_definition_ok{{{SERVER}}}": "1x50 0x30"},
+        {f"mcp_bridge_definition_ok{{{SERVER}}}": "1x57 0x30"},
+    ),
     "McpBridgeInstallSlow": (state("installing", "0x20 1x70"), state("installing", "0x40 1x50")),
     "McpBridgeCallsRefused": (calls(queue_full=NEW), calls(queue_full=STEADY)),
     "McpBridgeCallsTimeOut": (

@@ -1,6 +1,7 @@
 """From a bare Debian to a served tool call by one run of a playbook, and all the way back."""
 
 import hashlib
+import json
 
 import pytest
 
@@ -87,6 +88,37 @@ def test_a_mistake_is_refused_before_the_host_has_it(hosts):
     assert run.status != 0
     assert "limits.memory" in run.output
     assert [container.check("cat", FILE) for container in hosts.containers] == before
+
+
+def test_what_the_host_cannot_give_is_refused_before_the_host_has_it(hosts):
+    before = [container.check("cat", FILE) for container in hosts.containers]
+    run = hosts.servers({**HELLO, "paths": {"read": ["/srv/gone"]}})
+
+    assert run.status != 0
+    assert "hello: $.paths.read[0]: /srv/gone: No such file" in run.output
+    assert [container.check("cat", FILE) for container in hosts.containers] == before
+
+
+async def test_a_server_of_another_file_that_is_left_out_fails_no_run(hosts):
+    other = {"version": 1, "servers": [{**HELLO, "name": "other", "cwd": "/srv/gone"}]}
+    path = "/etc/mcp-bridge/servers.d/other.json"
+    for container in hosts.containers:
+        container.write(path, json.dumps(other), mode=0o644)
+    try:
+        run = hosts.servers({**HELLO, "timeouts": {"idle": "4m"}})
+
+        assert run.status == 0, run.output
+        assert "'other'" in run.output or '"other"' in run.output
+        for container in hosts.containers:
+            assert "Ansible" in await greeting(container)
+            found = json.loads(container.check("cat", "/var/lib/mcp-bridge/accepted.json"))
+            specs = {entry["spec"]["name"]: entry for entry in found["servers"]}
+            assert specs["hello"]["spec"]["timeouts"] == {"idle": 240.0}
+            assert specs["other"]["state"] == "refused"
+    finally:
+        for container in hosts.containers:
+            container.check("rm", path)
+    assert hosts.servers(HELLO).status == 0
 
 
 def test_a_package_that_cannot_be_installed_ends_the_run_with_the_cause(hosts):

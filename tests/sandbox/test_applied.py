@@ -1,8 +1,10 @@
 """A server whose unit is more exposed than its definition allows is not put to use."""
 
+import json
+
 import pytest
 
-from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config.errors import LEFT_OUT
 from lab import recipe
 from support.product import echo, installed_product
 
@@ -22,13 +24,18 @@ async def test_figure_and_bar_are_told_and_what_was_before_stays(host):
     await host.serve(echo("judged", max_exposure=0.2))
     before = host.accepted()
 
-    host.write_servers(echo("judged", max_exposure=0.2, network={"mode": "internet"}))
-    refused = host.container.run("mcp-bridge", "apply")
-    assert refused.status == DataError.exit_code
-    assert "judged: $.max_exposure: its unit has 1 (systemd-analyze security" in refused.err
-    assert "allowed is at most 0.2" in refused.err
+    host.write_servers(
+        echo("judged", max_exposure=0.2, network={"mode": "internet"}), echo("beside")
+    )
+    left = host.container.run("mcp-bridge", "apply")
+    assert left.status == LEFT_OUT
+    assert "judged: $.max_exposure: its unit has 1 (systemd-analyze security" in left.out
+    assert "allowed is at most 0.2" in left.out
     assert "allowed is at most 0.2" in host.container.run("mcp-bridge", "check").out
-    assert host.accepted() == before
+    found = host.accepted()
+    assert found["judged"].pop("refused").startswith("$.max_exposure: its unit has 1 ")
+    assert found["judged"] == before["judged"]
+    assert found["beside"]["state"] is None
 
     await host.serve(echo("judged", max_exposure=1.0, network={"mode": "internet"}))
     async with host.session("judged") as client:
@@ -53,9 +60,16 @@ async def test_what_an_administrator_has_added_counts(host):
     await host.serve(echo("judged", max_exposure=0.2))
     host.container.write(f"{OWN}/90-own.conf", "[Service]\nNoNewPrivileges=no\nPrivateUsers=no\n")
     try:
-        refused = host.container.run("mcp-bridge", "apply")
-        assert refused.status == DataError.exit_code
-        assert "judged: $.max_exposure: its unit has 0." in refused.err
+        left = host.container.run("mcp-bridge", "apply")
+        assert left.status == LEFT_OUT
+        assert "judged: $.max_exposure: its unit has 0." in left.out
+        # What was in force would be started with it, too.
+        async with host.session("judged", opened=False) as client:
+            response = await client.send(client.initialize_of())
+        assert response.status == 503
+        assert json.loads(response.body)["error"]["data"]["code"] == "definition_refused"
     finally:
         host.container.check("rm", f"{OWN}/90-own.conf")
     assert host.container.run("mcp-bridge", "apply").status == 0
+    async with host.session("judged") as client:
+        assert await client.text("echo", text="again") == "again"

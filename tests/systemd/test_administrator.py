@@ -63,19 +63,28 @@ async def test_a_stop_holds_while_clients_keep_calling_and_a_start_ends_it(produ
 async def test_what_apply_refuses_is_told_by_check_and_by_list(product, files):
     away = {"read": ["/srv/no-such-folder"]}
     product.write_servers(echo("files"), echo("other", tenant="acme"), echo("new", paths=away))
-    await reaches(product.container, "mcp-bridge-apply.service", ExecMainStatus="65")
+    await reaches(product.container, "mcp-bridge-apply.service", ExecMainStatus="78")
     checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
     assert (checked.status, "/srv/no-such-folder" in checked.out) == (65, True)
     reloaded = await asyncio.to_thread(product.container.run, "mcp-bridge", "reload")
+    assert (reloaded.status, "/srv/no-such-folder" in reloaded.err) == (78, True)
+    listed = json.loads(await asyncio.to_thread(product.cli, "list", "--json"))
+    (new,) = (row for row in listed["servers"] if row["name"] == "new")
+    assert (new["state"], "/srv/no-such-folder" in new["refused"]) == ("refused", True)
+
+    product.write_servers(echo("files"), echo("other", tenant="acme", warm="yes"))
+    await reaches(product.container, "mcp-bridge-apply.service", ExecMainStatus="65")
+    reloaded = await asyncio.to_thread(product.container.run, "mcp-bridge", "reload")
     assert reloaded.status == 65
     listed = json.loads(await asyncio.to_thread(product.cli, "list", "--json"))
-    assert "/srv/no-such-folder" in listed["refused"][0]
-    assert {row["name"]: row["state"] for row in listed["servers"]}["new"] == "pending"
+    assert "$.servers[1].warm" in listed["problems"][0]["path"]
 
     await product.serve(echo("files"), echo("other", tenant="acme"))
     checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
     assert (checked.status, checked.err) == (0, "")
-    assert json.loads(await asyncio.to_thread(product.cli, "list", "--json"))["refused"] == []
+    listed = json.loads(await asyncio.to_thread(product.cli, "list", "--json"))
+    assert (listed["refused"], listed["problems"]) == ([], [])
+    assert [row["refused"] for row in listed["servers"]] == [None, None]
 
 
 async def test_a_program_that_this_host_lacks_is_told_by_check(product):

@@ -1,6 +1,7 @@
 """Which host serves which MCP server, decided by the server's identifier alone.
 
     {{ 'acme.web.files' | mcp_bridge_host_of(groups['mcp_bridge'], 'replicated') }}   one host
+    {{ definition | mcp_bridge_instance }}   the name that list and apply have for it
     {{ servers | mcp_bridge_servers_on(inventory_hostname, groups['mcp_bridge'], 'replicated') }}
 
 `simple`: the first host has all servers. `replicated`: each server is on one host, by rendezvous
@@ -158,6 +159,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
+            "mcp_bridge_instance": _told_by_ansible(instance_of),
             "mcp_bridge_host_of": _told_by_ansible(host_of),
             "mcp_bridge_servers_on": _told_by_ansible(servers_on),
         }

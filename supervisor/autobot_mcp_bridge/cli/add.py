@@ -2,9 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from autobot_mcp_bridge.cli import in_force
 from autobot_mcp_bridge.cli.common import Subparsers, exists, note, places_of, server_of
+from autobot_mcp_bridge.cli.definition import add_options, definition_of
 from autobot_mcp_bridge.config import edit
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.tokens import TokenStore
@@ -16,42 +17,28 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add",
         help="add a server",
-        usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]",
+        usage="mcp-bridge add NAME [options] (--url URL | -- COMMAND [WORD ...])",
         epilog="Example: mcp-bridge add files --read /srv -- npx -y "
-        "@modelcontextprotocol/server-filesystem /srv",
+        "@modelcontextprotocol/server-filesystem /srv. Every key of a definition, with its values: "
+        "docs/CONFIGURATION.md.",
     )
     parser.set_defaults(takes_rest=True)
     parser.add_argument("name", metavar="NAME", help="NAME, TENANT.NAME or TENANT.PROJECT.NAME")
     parser.add_argument("--tenant", help="whose it is")
     parser.add_argument("--project", help="of which project")
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="KEY=VALUE", help="not for secrets"
-    )
-    parser.add_argument(
-        "--tool-allow", action="append", default=[], metavar="GLOB", help="a tool that may be used"
-    )
-    beside = {
-        "read": "of homes it sees nothing else, elsewhere what everybody may read",
-        "write": "nothing else but its own directories",
-    }
-    for verb, rest in beside.items():
-        parser.add_argument(
-            f"--{verb}",
-            action="append",
-            default=[],
-            metavar="PATH",
-            help=f"what it may {verb}, with all below; {rest}",
-        )
-    parser.add_argument("--cwd", metavar="DIR", help="working directory (default: its own)")
-    parser.add_argument("--warm", action="store_true", help="start it without waiting for a call")
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.rest:
-        raise UsageError("the server's command is missing; allowed is add NAME -- COMMAND [WORD …]")
+    if bool(args.rest) == bool(args.url):
+        text = "allowed is add NAME -- COMMAND [WORD …], or add NAME --url URL"
+        raise UsageError(f"the server's command is missing, or stands beside --url; {text}")
     server = _server(args)
     places = places_of(args)
-    edited = edit.add(places, server, _settings(args))
+    definition = definition_of(args)
+    named = {"tenant": server.tenant, "project": server.project, "name": server.name}
+    definition.refuse_mistakes(named, units=places.accepted.exists())
+    edited = edit.add(places, server, definition.settings)
     store = TokenStore(places.tokens_d)
     # An earlier server of this name may have been removed by hand: its callers are not let in.
     if store.remove(server.instance):
@@ -60,11 +47,14 @@ def run(args: argparse.Namespace) -> int:
     header = write_header(places, server, token)
     note(f"{edited.file} is written")
     for path in _invisible(args):
-        note(f"{path} is not visible to it in the sandbox; paths.read or paths.write makes it so")
+        note(f"{path} is not visible to it in the sandbox; --read or --write makes it so")
     print(f"path    {server.path}")
     print(f"token   {token}")
-    print(f"header  {header}")
-    return 0
+    print(f"header  {header}", flush=True)
+    if args.disabled:
+        in_force.wait(places, server, in_force.is_disabled)
+        return 0
+    return in_force.say(server, in_force.wait(places, server, in_force.is_served))
 
 
 def _server(args: argparse.Namespace) -> ServerId:
@@ -80,25 +70,6 @@ def _server(args: argparse.Namespace) -> ServerId:
 
 def _invisible(args: argparse.Namespace) -> list[str]:
     """Paths of this host among the command's arguments that the sandbox will not show."""
-    given = [*args.read, *args.write]
-    words = [word for word in args.rest[1:] if word.startswith("/") and exists(Path(word))]
+    given = [*(args.read or ()), *(args.write or ())]
+    words = [word for word in (args.rest or ())[1:] if word.startswith("/") and exists(Path(word))]
     return [word for word in words if not any(Path(word).is_relative_to(path) for path in given)]
-
-
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    settings: dict[str, Any] = {"command": args.rest}
-    if args.env:
-        pairs = [text.partition("=") for text in args.env]
-        if not all(equals for _, equals, _ in pairs):
-            raise UsageError("--env: allowed is KEY=VALUE")
-        settings["env"] = {key: value for key, _, value in pairs}
-    if args.tool_allow:
-        settings["tools"] = {"allow": args.tool_allow}
-    paths = {verb: found for verb in ("read", "write") if (found := getattr(args, verb))}
-    if paths:
-        settings["paths"] = paths
-    if args.cwd:
-        settings["cwd"] = args.cwd
-    if args.warm:
-        settings["warm"] = True
-    return settings

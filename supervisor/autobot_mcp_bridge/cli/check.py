@@ -45,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     has_units = places.accepted.exists() and has_systemd()
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
+    else:
+        problems += tuple(problem for each in loaded.lacking.values() for problem in each)
     facts = enforced.read(places.enforced) if has_units else {}
     if args.host and not args.json:
         return _show_host(facts)
@@ -93,9 +95,9 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
     except DataError as error:
         return tuple(map(refused.problem, str(error).splitlines()))
     return tuple(
-        Problem("", server.spec.instance, "", server.why)
+        Problem("", server.spec.instance, "", server.refused or server.why)
         for server in found.accepted.servers
-        if server.state in {State.CREDENTIAL_MISSING, State.INSTALL_FAILED}
+        if server.refused or server.state in {State.CREDENTIAL_MISSING, State.INSTALL_FAILED}
     )
 
 

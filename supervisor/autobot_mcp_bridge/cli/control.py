@@ -1,6 +1,5 @@
 """Talking to the running proxy: HTTP over its Unix socket, standard library only."""
 
-import contextlib
 import http.client
 import json
 import socket
@@ -15,6 +14,10 @@ STATUS_SECONDS = 5.0
 RELOAD_SECONDS = 60.0  # servers whose process must go are stopped by their own protocol first
 OPERATE_SECONDS = 120.0  # a start waits for the server's initialize answer
 MAX_ANSWER_BYTES = 16 << 20
+
+
+class NoProxyError(UnavailableError):
+    """Nobody answers at the control socket."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -32,7 +35,8 @@ def ask(places: Places, method: str, target: str, timeout: float) -> Any:
     """One request to the proxy; its JSON answer.
 
     Raises:
-        UnavailableError: no proxy runs, or it did not answer within `timeout` seconds.
+        NoProxyError: no proxy runs.
+        UnavailableError: it did not answer within `timeout` seconds.
         DeniedError: the socket is another user's.
         MissingError: it knows no such server.
         DataError: it refused; the message is its own.
@@ -47,7 +51,7 @@ def ask(places: Places, method: str, target: str, timeout: float) -> Any:
     except TimeoutError as error:
         raise UnavailableError(f"the proxy did not answer within {timeout:g} seconds") from error
     except (OSError, http.client.HTTPException) as error:
-        raise UnavailableError(f"no proxy answers at {places.control_socket}: {error}") from error
+        raise NoProxyError(f"no proxy answers at {places.control_socket}: {error}") from error
     finally:
         connection.close()
     try:
@@ -89,10 +93,18 @@ def reload(places: Places) -> Any:
     return ask(places, "POST", "/reload", RELOAD_SECONDS)
 
 
-def tell(places: Places) -> None:
-    """Let a proxy that runs read its tokens before the next call; without it, it soon does."""
-    with contextlib.suppress(BridgeError):
+def tell(places: Places) -> bool:
+    """Have a proxy that runs read its configuration and tokens; without this, it soon does.
+
+    Whether that has been done, or nobody needs to be told.
+    """
+    try:
         ask(places, "POST", "/reload?no-retry", STATUS_SECONDS)
+    except NoProxyError:
+        return True
+    except BridgeError:
+        return False
+    return True
 
 
 def operate(places: Places, instance: str, verb: str) -> Any:

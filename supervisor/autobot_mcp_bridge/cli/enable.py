@@ -2,6 +2,7 @@
 
 import argparse
 
+from autobot_mcp_bridge.cli import in_force
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of, server_of
 from autobot_mcp_bridge.config import edit
 
@@ -16,10 +17,13 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    server = server_of(args.name)
-    edited = edit.enable(places_of(args), server, enabled=args.command == "enable")
+    server, places = server_of(args.name), places_of(args)
+    edited = edit.enable(places, server, enabled=args.command == "enable")
     if edited.changed:
         note(f"{server} is {args.command}d in {edited.file}")
     else:
         note(f"{server} was {args.command}d already")
+    if args.command == "enable":
+        return in_force.say(server, in_force.wait(places, server, in_force.is_served))
+    in_force.wait(places, server, in_force.is_disabled)
     return 0

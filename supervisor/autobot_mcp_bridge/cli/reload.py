@@ -4,7 +4,7 @@ import argparse
 
 from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
-from autobot_mcp_bridge.config.errors import DataError
+from autobot_mcp_bridge.config.errors import LEFT_OUT, DataError
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -19,7 +19,10 @@ def run(args: argparse.Namespace) -> int:
             note(str(problem))
         note("the last good configuration stays in force")
         return DataError.exit_code
-    note("the configuration is in force")
+    left = {row["instance"]: row["refused"] for row in answer["servers"] if row["refused"]}
+    note("the configuration is in force" + (", but for" if left else ""))
+    for instance, why in left.items():
+        note(f"{instance}: {why}")
     if answer.get("restart_wanted"):
         note("but for host.toml, which has changed: it counts when the proxy is restarted")
-    return 0
+    return LEFT_OUT if left else 0

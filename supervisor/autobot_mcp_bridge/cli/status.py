@@ -12,6 +12,7 @@ from autobot_mcp_bridge.cli.common import (
     printable,
     server_of,
 )
+from autobot_mcp_bridge.cli.sandbox import Sandbox, in_force, lines_of, sandbox_of
 from autobot_mcp_bridge.cli.shown import show_bytes, show_seconds
 from autobot_mcp_bridge.cli.usage import Usage, usage_of
 from autobot_mcp_bridge.config.errors import UnavailableError
@@ -35,23 +36,30 @@ def run(args: argparse.Namespace) -> int:
         raise not_served(places, server)
     row = rows[0]
     used = usage_of(rows, found["runtime"]).get(server.instance, Usage())
+    units = found["runtime"] == "systemd"
+    served = in_force(places).get(server.instance)
+    sandbox = None if served is None else sandbox_of(served, places, units=units)
     if args.json:
-        print_json({**row, "memory": used.memory, "cpu": used.cpu})
+        print_json({**row, "memory": used.memory, "cpu": used.cpu, "sandbox": sandbox})
         return 0
-    lines = _lines(row, used, found["runtime"])
+    lines = _lines(row, used, found["runtime"], sandbox)
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         print(f"{name.ljust(width)}  {printable(text)}")
     return 0
 
 
-def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, str]]:
+def _lines(
+    row: dict[str, Any], used: Usage, runtime: str, sandbox: Sandbox | None
+) -> list[tuple[str, str]]:
     instance, death = row["instance"], row["last_death"] or {}
     lines = [("server", instance), ("path", row["path"]), ("state", row["state"])]
     if row["detail"]:
         # Of one that serves again it is only history.
         name = "last end" if row["state"] == State.READY else "because"
         lines.append((name, row["detail"]))
+    if row["refused"] and row["state"] != State.REFUSED:
+        lines.append(("not in force", f"what the files say: {row['refused']}"))
     if runtime == "systemd":
         lines.append(("unit", service_of(instance)))
     if row["pid"] is not None:
@@ -65,12 +73,15 @@ def _lines(row: dict[str, Any], used: Usage, runtime: str) -> list[tuple[str, st
     breaker = row["breaker"]
     if row["retry_after"]:
         breaker += f", a start is tried in {show_seconds(row['retry_after'])}"
+    how = f", {sandbox['sessions']}" if sandbox is not None else ""
     lines += [
-        ("sessions", str(row["sessions"])),
+        ("sessions", f"{row['sessions']}{how}"),
         ("calls", f"{row['calls']}, {row['failed']} failed, {row['open_calls']} open"),
         ("starts", f"{row['starts']}, {row['crashes']} crashes"),
         ("breaker", breaker),
     ]
+    if sandbox is not None:
+        lines += lines_of(sandbox, units=runtime == "systemd")
     last = death.get("stderr", [])[-5:]
     lines += [("" if number else "last said", text) for number, text in enumerate(last)]
     return [*lines, ("next", next_step(row, runtime))]
@@ -91,6 +102,9 @@ def next_step(row: dict[str, Any], runtime: str) -> str:
             return f"mend what is said above, then mcp-bridge {again}"
         case State.CREDENTIAL_MISSING:
             return "mend what is said above"
+        case State.REFUSED:
+            again = "apply" if runtime == "systemd" else "reload"
+            return f"mend what is said above, then mcp-bridge {again}"
         case State.INSTALLING:
             return "wait; the next call may be answered"
         case State.DISABLED:

@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
                 known_server(places, server)
             _list(args, records)
             return 0
-    control.tell(places)
+    if not control.tell(places):
+        note("the running proxy knows it within a second or two, not yet")
     return 0
 
 

@@ -24,10 +24,12 @@ class AcceptedServer:
     """A server and whether its unit can be started.
 
     Attributes:
-        state: None when it can; else INSTALLING, INSTALL_FAILED or CREDENTIAL_MISSING.
+        state: None when it can; else INSTALLING, INSTALL_FAILED, CREDENTIAL_MISSING or REFUSED.
         why: a sentence for the state.
         argv: what its unit executes: the definition's command, resolved.
         rotated: when a secret of its was rotated last, as in Command.
+        refused: why the files' definition is not in force: this is the one before, or the server
+            is REFUSED. Empty: it is in force.
     """
 
     spec: ServerSpec
@@ -35,6 +37,7 @@ class AcceptedServer:
     why: str = ""
     argv: tuple[str, ...] = ()
     rotated: int = 0
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,12 @@ def _written(server: AcceptedServer) -> dict[str, Any]:
     if "limits" in spec and "cpu" in spec["limits"]:
         spec["limits"]["cpu"] = f"{spec['limits']['cpu']}%"
     entry = {"spec": spec, "state": server.state, "why": server.why, "argv": server.argv}
-    return {**entry, "rotated": server.rotated} if server.rotated else entry
+    more = {"rotated": server.rotated, "refused": server.refused}
+    return {**entry, **{key: value for key, value in more.items() if value}}
 
 
 def _read(found: Any) -> AcceptedServer:
     state = State(found["state"]) if found["state"] is not None else None
     spec, argv = ServerSpec.model_validate(found["spec"]), tuple(map(str, found.get("argv", ())))
-    return AcceptedServer(spec, state, str(found["why"]), argv, int(found.get("rotated", 0)))
+    rotated, refused = int(found.get("rotated", 0)), str(found.get("refused", ""))
+    return AcceptedServer(spec, state, str(found["why"]), argv, rotated, refused)

@@ -65,7 +65,7 @@ def add(places: Places, server: ServerId, settings: Mapping[str, Any]) -> Edited
             "servers": [{**named, "name": server.name, **settings}],
         }
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        _write(places, file, text.encode())
+        _write(places, file, text.encode(), served=server)
     return Edited(file, changed=True)
 
 
@@ -102,7 +102,7 @@ def enable(places: Places, server: ServerId, *, enabled: bool) -> Edited:
         if merge(entry.defaults, entry.raw).get("enabled", True) is enabled:
             return Edited(entry.file, changed=False)
         change = lambda text: splice.with_key(text, entry.index, "enabled", enabled)  # noqa: E731
-        _splice(places, sources, entry, change)
+        _splice(places, sources, entry, change, served=server if enabled else None)
     return Edited(entry.file, changed=True)
 
 
@@ -166,14 +166,26 @@ def _edited(places: Places) -> Iterator[Sources]:
         raise DeniedError(f"{error.filename or places.config_dir}: {error.strerror}") from error
 
 
-def _splice(places: Places, sources: Sources, entry: Entry, change: Callable[[str], str]) -> None:
+def _splice(
+    places: Places,
+    sources: Sources,
+    entry: Entry,
+    change: Callable[[str], str],
+    served: ServerId | None = None,
+) -> None:
     text = sources.texts[entry.file].decode("utf-8-sig")
-    _write(places, entry.file, change(text).encode())
+    _write(places, entry.file, change(text).encode(), served)
 
 
-def _write(places: Places, file: Path, data: bytes | None) -> None:
-    """Check the whole configuration as it would be, then replace (None: remove) the file."""
-    problems = load(places, overlay={file: data}).problems
+def _write(places: Places, file: Path, data: bytes | None, served: ServerId | None = None) -> None:
+    """Check the whole configuration as it would be, then replace (None: remove) the file.
+
+    Of the server that is to be served from now on also what this host must have for it.
+    """
+    loaded = load(places, overlay={file: data})
+    problems = loaded.problems
+    if served is not None:
+        problems += loaded.lacking.get(served.instance, ())
     if problems:
         raise DataError(f"nothing was changed, it would be wrong:\n{show(problems)}")
     if data is None:

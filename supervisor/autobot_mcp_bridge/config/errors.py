@@ -2,6 +2,9 @@
 
 from autobot_mcp_bridge.model.errors import BridgeError
 
+# EX_CONFIG of sysexits(3): the configuration is in force, but for servers that were named.
+LEFT_OUT = 78
+
 
 class DataError(BridgeError):
     """The configuration is, or would become, wrong; the message says where."""

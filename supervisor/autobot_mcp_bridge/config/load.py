@@ -1,8 +1,8 @@
 """The whole configuration, read once and checked whole: all mistakes at once, never an exception."""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +12,12 @@ from autobot_mcp_bridge.config.explain import problems_of, unknown_key
 from autobot_mcp_bridge.config.merge import holds, merge
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Loc, Problem, json_path, show_value
-from autobot_mcp_bridge.config.relations import Finding, host_relations, server_relations
+from autobot_mcp_bridge.config.relations import (
+    Finding,
+    host_relations,
+    lacking,
+    server_relations,
+)
 from autobot_mcp_bridge.config.sources import Overlay, Sources, read_sources
 from autobot_mcp_bridge.config.unbuilt import unbuilt
 from autobot_mcp_bridge.model.host import HostSettings
@@ -29,6 +34,19 @@ _STAND_IN = {"name": "a", "command": ["a"]}
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """Why what the files say of one server is not in force, though the rest is.
+
+    Attributes:
+        why: what is wrong, with its place.
+        kept: the definition that was in force before still is; else the server is not served.
+    """
+
+    why: str
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A configuration as it stands on the disk.
 
@@ -37,6 +55,8 @@ class Loaded:
         host: the host's settings; its defaults where host.toml is wrong.
         problems: what is wrong; only without any may the rest be put to use.
         found: whether any file holds servers, even none.
+        lacking: instance to what this host does not have for it; the trouble of that server alone.
+        refused: instance to what became of that, once somebody has decided it.
         digest: of the files' names and content; equal digests mean equal configurations.
     """
 
@@ -45,6 +65,8 @@ class Loaded:
     problems: tuple[Problem, ...]
     digest: str
     found: bool = True
+    lacking: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
+    refused: Mapping[str, Refused] = field(default_factory=dict)
 
     @property
     def enabled(self) -> tuple[ServerSpec, ...]:
@@ -83,6 +105,7 @@ def load(places: Places, *, overlay: Overlay | None = None, units: bool | None =
     problems = list(sources.problems)
     host = _check_host(sources, places, problems)
     servers: list[ServerSpec] = []
+    lacks: dict[str, tuple[Problem, ...]] = {}
     seen: dict[ServerId, str] = {}
     for entry in entries(sources, problems):
         spec = _check_server(entry, problems, units=units)
@@ -96,9 +119,25 @@ def load(places: Places, *, overlay: Overlay | None = None, units: bool | None =
             problems.append(Problem(str(entry.file), path, json.dumps(spec.instance), clause))
             continue
         servers.append(spec)
+        if lack := _lacking(spec, entry):
+            lacks[spec.instance] = lack
     # A mistake in a file's defaults would otherwise be told once for each of its servers.
     told = tuple(dict.fromkeys(problems))
-    return Loaded(tuple(servers), host, told, sources.digest, found=bool(sources.documents))
+    found = bool(sources.documents)
+    return Loaded(tuple(servers), host, told, sources.digest, found, lacks)
+
+
+def check(raw: Mapping[str, Any], *, units: bool) -> list[Problem]:
+    """Each mistake of one definition by itself, and what this host lacks for it.
+
+    Blocks (disk). Each place is one in the definition.
+    """
+    problems: list[Problem] = []
+    spec = _validate(ServerSpec, dict(raw), tuple, "", problems)
+    if spec is not None:
+        found = [*unbuilt(spec, units=units), *server_relations(spec), *lacking(spec)]
+        _report(found, tuple, "", problems)
+    return problems
 
 
 def entries(sources: Sources, problems: list[Problem]) -> list[Entry]:
@@ -157,6 +196,13 @@ def _check_server(entry: Entry, problems: list[Problem], *, units: bool) -> Serv
         found = [*unbuilt(spec, units=units), *server_relations(spec)]
         _report(found, entry.place, file, problems)
     return spec
+
+
+def _lacking(spec: ServerSpec, entry: Entry) -> tuple[Problem, ...]:
+    problems: list[Problem] = []
+    if spec.enabled:
+        _report(lacking(spec), entry.place, str(entry.file), problems)
+    return tuple(problems)
 
 
 def _check_host(sources: Sources, places: Places, problems: list[Problem]) -> HostSettings:

@@ -1,4 +1,4 @@
-"""What must hold between settings, and between a setting and this host."""
+"""What must hold between settings, and what this host must have for them."""
 
 import ipaddress
 import re
@@ -26,7 +26,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 
 
 def server_relations(spec: ServerSpec) -> Iterator[Finding]:
-    """Each thing about the server that cannot work: place, value, clause. Looks at the disk."""
+    """Each thing about the server that cannot work on any host: place, value, clause."""
     if spec.tenant in RESERVED_TENANTS:
         yield ("tenant",), spec.tenant, "the name is reserved for a directory of the state"
     timeouts = spec.timeouts
@@ -54,12 +54,16 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
             True,
             "a server with isolated sessions has no process before a client comes",
         )
-    if spec.cwd is not None and spec.root is None and not Path(spec.cwd).is_dir():
-        yield ("cwd",), spec.cwd, "allowed is a directory that exists"
     for index, scope in enumerate(spec.scopes or ()):
         if not is_template(scope):
             yield ("scopes", index), scope, BAD_TEMPLATE
     yield from _command(spec)
+
+
+def lacking(spec: ServerSpec) -> Iterator[Finding]:
+    """Each thing that this host does not have for the server: its own trouble. Looks at the disk."""
+    if spec.cwd is not None and spec.root is None and not Path(spec.cwd).is_dir():
+        yield ("cwd",), spec.cwd, "allowed is a directory that exists"
 
 
 def _limits(limits: Limits) -> Iterator[Finding]:

@@ -1,15 +1,18 @@
 """Where the wanted configuration comes from: the files themselves, or what apply has accepted."""
 
+from dataclasses import replace
 from typing import Protocol
 
 from autobot_mcp_bridge.config import accepted, enforced, refused
 from autobot_mcp_bridge.config.errors import DataError
-from autobot_mcp_bridge.config.load import Loaded
+from autobot_mcp_bridge.config.load import Loaded, Refused
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.watch import fingerprint, mark, stable_read
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.promises import Facts
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.model.states import State
 
 
 class Source(Protocol):
@@ -37,9 +40,26 @@ class Files:
 
     def __init__(self, places: Places) -> None:
         self._places = places
+        self._good: dict[str, ServerSpec] = {}
 
     def read(self) -> tuple[Loaded, str]:
-        return stable_read(self._places, units=False)
+        loaded, seen = stable_read(self._places, units=False)
+        return (loaded if loaded.problems else self._decided(loaded)), seen
+
+    def _decided(self, loaded: Loaded) -> Loaded:
+        """A server for which this host lacks something stays what it was, or is not served."""
+        refused, servers, before = {}, [], self._good
+        self._good = {}
+        for spec in loaded.servers:
+            lack, last = loaded.lacking.get(spec.instance, ()), before.get(spec.instance)
+            if lack:
+                why = "; ".join(map(str, lack))
+                refused[spec.instance] = Refused(why, kept=last is not None)
+            chosen = (last if lack else None) or spec
+            servers.append(chosen)
+            if spec.enabled and (last is not None or not lack):
+                self._good[spec.instance] = chosen
+        return replace(loaded, servers=tuple(servers), refused=refused)
 
     def refused(self) -> tuple[Problem, ...]:
         return ()  # what is wrong is among what is read
@@ -79,7 +99,12 @@ class AcceptedFile:
         self._had_any = bool(found.digest)
         self.servers = {server.spec.instance: server for server in found.servers}
         specs = tuple(server.spec for server in found.servers)
-        return Loaded(specs, found.host, (), found.digest), seen
+        told = {
+            server.spec.instance: Refused(server.refused, kept=server.state is not State.REFUSED)
+            for server in found.servers
+            if server.refused
+        }
+        return Loaded(specs, found.host, (), found.digest, refused=told), seen
 
     def refused(self) -> tuple[Problem, ...]:
         return refused.read(self._places.refused)

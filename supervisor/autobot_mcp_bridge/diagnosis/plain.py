@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.bench import ChildBench
 from autobot_mcp_bridge.diagnosis.check import Check, Level, fail, ok
@@ -43,7 +44,8 @@ async def examine_plain(
         told = "; ".join(map(str, loaded.problems)) or "its definition was not read"
         check = fail("configuration", f"is not in force: {told}", Finding.NOT_IN_FORCE, "mend that")
         return Report(server.instance, of_check(check), (check,))
-    command, checks = await asyncio.to_thread(_looked, spec, places)
+    lack = loaded.lacking.get(spec.instance, ())
+    command, checks = await asyncio.to_thread(_looked, spec, places, lack)
     failure = next((check for check in checks if check.level is Level.FAIL), None)
     if failure is not None or command is None:
         verdict = of_check(failure or checks[-1])
@@ -53,8 +55,13 @@ async def examine_plain(
     return Report(server.instance, verdict, tuple(checks), 1)
 
 
-def _looked(spec: ServerSpec, places: Places) -> tuple[Command | None, list[Check]]:
+def _looked(
+    spec: ServerSpec, places: Places, lack: tuple[Problem, ...]
+) -> tuple[Command | None, list[Check]]:
     checks = [ok("sandbox", "none: without systemd a server is a child of the proxy")]
+    if lack:
+        text = f"is not in force: {'; '.join(map(str, lack))}"
+        return None, [*checks, fail("configuration", text, Finding.NOT_IN_FORCE, "mend that")]
     if not spec.enabled:
         mend = f"run: mcp-bridge enable {spec.instance}"
         return None, [*checks, fail("configuration", "is disabled", Cause.DISABLED.word, mend)]

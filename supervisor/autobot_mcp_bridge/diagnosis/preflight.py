@@ -14,7 +14,7 @@ from autobot_mcp_bridge.diagnosis.original import Original
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.units.host.static import FILES, PORTS, PROXY
+from autobot_mcp_bridge.units.host.static import FILES, PORTS, PROXY, WATCHES
 from autobot_mcp_bridge.units.instances import service_of, socket_of
 from autobot_mcp_bridge.units.manager import Manager, UnitFacts
 from autobot_mcp_bridge.units.packages.job import InstallError
@@ -53,6 +53,9 @@ class Preflight:
             return self._only(self._not_in_force(instance))
         if (check := _state(server)) is not None:
             return self._only(check)
+        if server.refused:
+            text = f"what the files say is not in force, what was before is: {server.refused}"
+            self.checks.append(warn("configuration", text, "mend that; run: mcp-bridge apply"))
         original = Original.read(server.spec, server.argv, self.manager)
         self.checks += self._unit(instance, original.facts)
         if server.spec.root is None:
@@ -86,6 +89,13 @@ class Preflight:
                 yield ok("proxy", f"{unit} is active")
             else:
                 yield warn("proxy", f"{unit} is {facts.active}", f"systemctl start {unit}")
+        for unit in WATCHES:
+            # systemd tries one that had no inotify watch to have (`resources`) never again.
+            if (facts := self.manager.facts(unit)).active == "active":
+                yield ok("changes", f"{unit} is active")
+            else:
+                text = f"{unit} is {facts.active} ({facts.result}): nothing is applied by itself"
+                yield warn("changes", text, f"systemctl restart {unit}")
         rule = Path("/") / FILES["polkit.rules"]
         if not rule.exists():
             yield warn("polkit", f"{rule} is not there: the proxy may start no unit")
@@ -134,6 +144,10 @@ def _state(server: AcceptedServer) -> Check | None:
         return fail("package", f"is not installed yet: {server.why}", Cause.INSTALLING.word, "wait")
     if server.state is None:
         return None
+    if server.state is State.REFUSED:
+        mend = "mend that, then run: mcp-bridge apply"
+        text = f"is not in force: {server.why}"
+        return fail("configuration", text, Finding.NOT_IN_FORCE, mend)
     if server.state is State.CREDENTIAL_MISSING:
         return needs.missing_credential(server.why)
     if _is_plain(spec.command):

@@ -28,6 +28,7 @@ class Cause(Enum):
     INSTALLING = ("installing", 503, UNAVAILABLE)
     INSTALL_FAILED = ("install_failed", 503, UNAVAILABLE)
     CREDENTIAL_MISSING = ("credential_missing", 503, UNAVAILABLE)
+    REFUSED = ("definition_refused", 503, UNAVAILABLE)
     DISABLED = ("disabled", 503, UNAVAILABLE)
     STOPPED = ("stopped_by_operator", 503, UNAVAILABLE)
     BREAKER_OPEN = ("breaker_open", 503, UNAVAILABLE)

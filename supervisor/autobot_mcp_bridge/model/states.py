@@ -16,4 +16,5 @@ class State(StrEnum):
     INSTALL_FAILED = "install_failed"
     CREDENTIAL_MISSING = "credential_missing"
     DISABLED = "disabled"
+    REFUSED = "refused"  # this host cannot give it what its definition asks for
     MASKED = "masked"  # its unit, by the operator

@@ -91,6 +91,7 @@ class Bridge:
         self._group = asyncio.TaskGroup()
         self._watcher: asyncio.Task[None] | None = None
         self._seen = ""
+        self._reloading = asyncio.Lock()
         self._ensured: dict[str, tuple[str, ...]] = {}
 
     async def __aenter__(self) -> Self:
@@ -161,6 +162,11 @@ class Bridge:
         Args:
             retry: try installs that have failed again although no command has changed.
         """
+        # One at a time: what one has read before must not win over what another has read since.
+        async with self._reloading:
+            await self._reload(retry=retry)
+
+    async def _reload(self, *, retry: bool) -> None:
         try:
             loaded, self._seen = await asyncio.to_thread(self._source.read)
         except Exception:
@@ -217,6 +223,7 @@ class Bridge:
                 added.append(spec)
             elif served.spec != spec:
                 served.configure(spec)
+            served.judge(loaded.refused.get(spec.instance))
             routes[path] = served
         gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes

@@ -83,6 +83,11 @@ class Families(Collector):
             "0 while the configuration on the disk has a mistake",
             value=float(bridge.healthy),
         )
+        self._definition = GaugeMetricFamily(
+            "mcp_bridge_definition_ok",
+            "0 while what the files say of the server cannot be put to use on this host",
+            labels=["server"],
+        )
         self._issuer = GaugeMetricFamily(
             "mcp_bridge_issuer_ok",
             "0 if the issuer of access tokens gave no keys when it was last asked",
@@ -103,6 +108,7 @@ class Families(Collector):
         now, _ = state_of(served)
         for each in State:
             self._state.add_metric([name, each.value], float(each is now))
+        self._definition.add_metric([name], float(served.refused is None))
         self._sessions.add_metric([name], len(served.conversations.sessions))
         self._open_calls.add_metric([name], served.conversations.open_calls)
         closed = served.instance.breaker.state is BreakerState.CLOSED
@@ -116,7 +122,7 @@ class Families(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from (self._calls, self._starts, self._crashes, self._dropped, self._state)
         yield from (self._sessions, self._open_calls, self._breaker, self._openings)
-        yield from (self._uptime, self._between, self._config, self._issuer)
+        yield from (self._uptime, self._between, self._config, self._definition, self._issuer)
 
 
 async def exposition(bridge: Bridge) -> bytes:

@@ -1,6 +1,7 @@
 """One server as the proxy serves it: its definition, process, conversations, tokens and counts."""
 
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from dataclasses import replace
 from autobot_mcp_bridge.channels.ends import resting
 from autobot_mcp_bridge.channels.hooks import Hooks
 from autobot_mcp_bridge.channels.instance import Instance
+from autobot_mcp_bridge.config.load import Refused
 from autobot_mcp_bridge.config.tokens import TokenRecord
 from autobot_mcp_bridge.model.death import Death
 from autobot_mcp_bridge.model.errors import CallError, Cause
@@ -33,10 +35,12 @@ _COMMAND = "command"
 _REFUSED = {
     Cause.INSTALL_FAILED: State.INSTALL_FAILED,
     Cause.CREDENTIAL_MISSING: State.CREDENTIAL_MISSING,
+    Cause.REFUSED: State.REFUSED,
     Cause.MASKED: State.MASKED,
     Cause.STOPPED: State.STOPPED,
 }
 
+log = logging.getLogger(__name__)
 # Runs an instance for as long as it lives.
 Keep = Callable[[Instance], None]
 # Resolves a definition's command, or raises CallError.
@@ -61,6 +65,7 @@ class Served:
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
+        self.refused: Refused | None = None
         self._runtime = runtime
         self._commands = commands
         self._limits = limits
@@ -147,6 +152,24 @@ class Served:
         self.conversations.configure(spec)
         self.instance.configure(spec)
 
+    def judge(self, refused: Refused | None) -> None:
+        """Take in why the files' definition is not in force; None: it is. What runs goes on."""
+        if refused == self.refused:
+            return
+        self.refused = refused
+        name = self.spec.instance
+        text = "its definition is in force now"
+        if refused is not None:
+            what = "the one before stays in force" if refused.kept else "it is not served"
+            text = f"its definition cannot be put to use, {what}: {refused.why}"
+        log.log(
+            logging.ERROR if refused is not None else logging.WARNING,
+            "%s: %s",
+            name,
+            text,
+            extra={"MCP_INSTANCE": name},
+        )
+
     def stop(self) -> None:
         """Stop it until it is started again; isolated sessions end with their processes."""
         self.instance.stop()
@@ -176,14 +199,20 @@ class Served:
     def refusal(self) -> CallError | None:
         """Why the next call would start nothing."""
         try:
-            self._commands(self.spec)
+            self._startable(self.spec)
         except CallError as error:
             return error
         return self._runtime.refusal(self.spec.instance)
 
+    def _startable(self, spec: ServerSpec) -> Command:
+        """The command, if there may be a start at all."""
+        if self.refused is not None and not self.refused.kept:
+            raise CallError(Cause.REFUSED, f"{spec.instance}: {self.refused.why}")
+        return self._commands(spec)
+
     def _resolve(self, spec: ServerSpec) -> Command:
         """The command, which is remembered: a process is, or will be, started with it."""
-        command = self._commands(spec)
+        command = self._startable(spec)
         digest = _digest(command)
         if digest != self._command:
             self._command = digest

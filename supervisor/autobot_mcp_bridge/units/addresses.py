@@ -11,7 +11,8 @@ from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.model.host import HostSettings, Listen, Operator
 from autobot_mcp_bridge.units.host import static
-from autobot_mcp_bridge.units.render import DROP_IN, listen_drop_in
+from autobot_mcp_bridge.units.instances import DROP_IN
+from autobot_mcp_bridge.units.render import listen_drop_in
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, systemctl
 
 # The host's own sockets, even for apply, whose unit has a network of its own.

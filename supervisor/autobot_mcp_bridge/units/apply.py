@@ -17,6 +17,8 @@ from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places, resolve_places
+from autobot_mcp_bridge.config.problem import json_path, show_value
+from autobot_mcp_bridge.config.relations import lacking
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.egress import allowed
 from autobot_mcp_bridge.model.command import Command
@@ -27,16 +29,22 @@ from autobot_mcp_bridge.units import credentials, rotations, unfinished
 from autobot_mcp_bridge.units.access import rights
 from autobot_mcp_bridge.units.access.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.addresses import Addresses
+from autobot_mcp_bridge.units.drafts import Host
 from autobot_mcp_bridge.units.fetch.fetches import Fetches
 from autobot_mcp_bridge.units.host import static
-from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
+from autobot_mcp_bridge.units.instances import (
+    DROP_IN,
+    UNITS,
+    folder_of,
+    service_of,
+    socket_of,
+)
 from autobot_mcp_bridge.units.packages.live import is_live
 from autobot_mcp_bridge.units.packages.resolve import resolve
 from autobot_mcp_bridge.units.packages.specs import PackageSpec, parse_command
 from autobot_mcp_bridge.units.packages.store import Store
 from autobot_mcp_bridge.units.plan import Plan, plan
 from autobot_mcp_bridge.units.removal import Removal
-from autobot_mcp_bridge.units.render import DROP_IN
 from autobot_mcp_bridge.units.sandbox import exposure, limits, names, probe, resolvers
 from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.sandbox.image_look import Roots
@@ -49,7 +57,6 @@ from autobot_mcp_bridge.units.systemctl import (
 )
 from autobot_mcp_bridge.units.unfinished import Unfinished
 
-UNITS = Path("/etc/systemd/system")
 # The files are read until they hold still, so that one run does for a burst of changes; a manager
 # that never does is waited for no longer than so many rounds, and starts the next run.
 MAX_ROUNDS = 10
@@ -77,7 +84,8 @@ class Applier:
         """Read the files and compare.
 
         Raises:
-            DataError: they hold a mistake; nothing is changed.
+            DataError: they hold a mistake of form; nothing is changed. What only turns out when
+                a server's unit is to be made is that server's own trouble.
         """
         return self._planned(stable_read(self.places, units=True)[0])
 
@@ -91,7 +99,9 @@ class Applier:
         # Not the caller's: by hand or as a unit, a bare name means the same program.
         environ = {"PATH": os.pathsep.join(SYSTEM_PATH)}
 
-        roots = Roots(loaded.enabled)
+        before = self._before()
+        # Those in force, too: one may have to stay in the place of what the files say.
+        roots = Roots((*loaded.enabled, *(server.spec for server in before.servers)))
 
         def resolved(spec: ServerSpec) -> Command | PackageSpec:
             if (own := roots.command(spec)) is not None:
@@ -106,23 +116,24 @@ class Applier:
             are_encrypted=_names(self.places.encrypted_credentials),
             resolvers=resolvers.read(),
         )
-        ports = self.addresses.plan(loaded.host, self._before().host)
+        ports = self.addresses.plan(loaded.host, before.host)
 
         def refusals(spec: ServerSpec) -> Iterator[str]:
+            for loc, value, clause in lacking(spec):
+                yield f"{json_path(loc)}: {show_value(value, loc)}: {clause}"
             yield from rights.refusals(spec)
             yield from roots.refusals(spec)
 
-        found = plan(
-            loaded,
+        host = Host(
             resolved,
             facts,
-            self.existing(),
             refusals,
-            lambda spec: credentials.missing(spec, facts),
-            rotations.read(self.places.state_dir),
+            missing_secrets=lambda spec: credentials.missing(spec, facts),
+            over=exposure.over,
+            distrusted=roots.distrusts,
+            rotations=rotations.read(self.places.state_dir),
         )
-        _judge(loaded.enabled, found.texts)
-        return replace(found, ports=ports)
+        return replace(plan(loaded, host, before, self.existing()), ports=ports)
 
     @property
     def addresses(self) -> Addresses:
@@ -290,16 +301,6 @@ class Applier:
         folder = folder_of(self.units, instance)
         folder.mkdir(mode=0o755, exist_ok=True)
         replace_file(folder / DROP_IN, text.encode(), 0o644)
-
-
-def _judge(specs: Iterable[ServerSpec], texts: Mapping[str, str]) -> None:
-    """Refuse servers whose units would be more exposed than they allow."""
-    try:
-        refused = list(exposure.refusals(specs, texts))
-    except SystemctlError as error:
-        raise DataError(f"max_exposure cannot be judged: {error}") from None
-    if refused:
-        raise DataError("\n".join(refused))
 
 
 def _of_proxy(host: HostSettings) -> HostSettings:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+UNITS = Path("/etc/systemd/system")
+DROP_IN = "50-mcp-bridge.conf"  # apply's own; administrators use 90-*.conf
 SLICE = "mcpbridge.slice"  # as in the template; an administrator's drop-in may say another
 
 

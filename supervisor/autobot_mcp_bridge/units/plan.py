@@ -1,24 +1,20 @@
-"""What apply has to change: the wanted servers against the drop-ins that are there. Pure."""
+"""What apply has to change: the wanted servers against what is in force and on the disk.
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+A server that cannot be put to use holds up no other: what was in force of it before stays so, as
+long as that may be started, and else it is not served.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from autobot_mcp_bridge.config.accepted import Accepted, AcceptedServer
-from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.load import Loaded
-from autobot_mcp_bridge.model.command import Command
-from autobot_mcp_bridge.model.errors import UsageError
-from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.units import render
-from autobot_mcp_bridge.units.packages.job import InstallError
+from autobot_mcp_bridge.units.drafts import Draft, Host
 from autobot_mcp_bridge.units.packages.specs import PackageSpec
-from autobot_mcp_bridge.units.rotations import newest
-from autobot_mcp_bridge.units.sandbox.confinement import Facts
 
-Resolve = Callable[[ServerSpec], Command | PackageSpec]
-Refusals = Callable[[ServerSpec], Iterable[str]]
+# In these states a server's unit is the one of its definition.
+_HAS_UNIT = (None, State.CREDENTIAL_MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,71 +42,86 @@ class Plan:
         """Whether units of servers change."""
         return bool(self.added or self.changed or self.removed)
 
+    @property
+    def left_out(self) -> tuple[AcceptedServer, ...]:
+        """Servers whose definition in the files is not in force."""
+        return tuple(server for server in self.accepted.servers if server.refused)
 
-def plan(
-    loaded: Loaded,
-    resolve: Resolve,
-    facts: Facts,
-    there: Mapping[str, str],
-    refusals: Refusals = lambda _spec: (),
-    missing_secrets: Refusals = lambda _spec: (),
-    rotations: Mapping[str, int] = MappingProxyType({}),
-) -> Plan:
+
+def plan(loaded: Loaded, host: Host, before: Accepted, there: Mapping[str, str]) -> Plan:
     """Compare.
 
     Args:
         loaded: the configuration, without problems.
-        resolve: says what a command means; raises InstallError.
-        facts: of this host.
+        host: this one.
+        before: what is in force.
         there: instance to the text of its drop-in on the disk.
-        refusals: what this host cannot give a server, each with its place.
-        missing_secrets: each credential of a server's that cannot be loaded, which is its own
-            trouble: its units are made, and it waits for the secret.
-        rotations: name of a secret to the time when servers were to be started anew with it.
-
-    Raises:
-        DataError: some server asks for what no unit can carry; all of them, each with its place.
     """
-    texts: dict[str, str] = {}
-    servers: list[AcceptedServer] = []
-    missing: list[PackageSpec] = []
-    refused: list[str] = []
-    for spec in loaded.servers:
-        if not spec.enabled:
-            servers.append(AcceptedServer(spec))
-            continue
-        try:
-            command = resolve(spec)
-            if isinstance(command, PackageSpec):
-                missing.append(command)
-                servers.append(_installing(spec, command))
-                continue
-            refused += [f"{spec.instance}: {clause}" for clause in refusals(spec)]
-            texts[spec.instance] = render.drop_in(spec, command, facts)
-        except InstallError as error:
-            servers.append(AcceptedServer(spec, State.INSTALL_FAILED, str(error)))
-        except UsageError as error:
-            refused.append(str(error))
-        else:
-            lack = "; ".join(missing_secrets(spec))
-            state = State.CREDENTIAL_MISSING if lack else None
-            rotated = newest(spec, rotations)
-            servers.append(AcceptedServer(spec, state, lack, tuple(command.argv), rotated))
-    if refused:
-        raise DataError("\n".join(refused))
+    drafts = _judged(host, (host.draft(spec) for spec in loaded.servers))
+    refused = {name: draft for name, draft in drafts.items() if draft.refused}
+    drafts |= _instead(host, refused, before, there)
+    texts = {name: draft.text for name, draft in drafts.items() if draft.text is not None}
+    servers = tuple(draft.server for draft in drafts.values())
     # What cannot be started only now keeps the units that it has: its package is being replaced.
     known = {server.spec.instance for server in servers if server.spec.enabled}
+    packages = (draft.package for draft in drafts.values() if draft.package is not None)
     return Plan(
-        accepted=Accepted(loaded.host, tuple(servers), loaded.digest),
+        accepted=Accepted(loaded.host, servers, loaded.digest),
         texts=texts,
         added=tuple(sorted(texts.keys() - there.keys())),
         changed=tuple(
             sorted(name for name in texts.keys() & there.keys() if texts[name] != there[name])
         ),
         removed=tuple(sorted(there.keys() - known)),
-        missing=tuple(dict.fromkeys(missing)),
+        missing=tuple(dict.fromkeys(packages)),
     )
 
 
-def _installing(spec: ServerSpec, package: PackageSpec) -> AcceptedServer:
-    return AcceptedServer(spec, State.INSTALLING, f"{package.label} is being installed")
+def _judged(host: Host, drafts: Iterable[Draft]) -> dict[str, Draft]:
+    """The drafts by instance, those refused as well whose units would be too exposed."""
+    found = {draft.spec.instance: draft for draft in drafts}
+    texts = (
+        (draft.spec, draft.text)
+        for draft in found.values()
+        if draft.text is not None and not draft.refused
+    )
+    for name, clause in host.over(texts).items():
+        found[name] = replace(found[name], refused=(clause,))
+    return found
+
+
+def _instead(
+    host: Host, refused: Mapping[str, Draft], before: Accepted, there: Mapping[str, str]
+) -> dict[str, Draft]:
+    """What stands in the place of each server that cannot be put to use."""
+    chosen = {
+        name: Draft(AcceptedServer(draft.spec, State.REFUSED)) for name, draft in refused.items()
+    }
+    kept = {
+        server.spec.instance: _kept(host, server)
+        for server in before.servers
+        if server.spec.instance in refused.keys() & there.keys()
+        and server.spec.enabled
+        and server.state in _HAS_UNIT
+        and not host.distrusted(server.spec)
+    }
+    texts = [(draft.spec, draft.text or there[name]) for name, draft in kept.items()]
+    over = host.over(texts)
+    chosen |= {name: draft for name, draft in kept.items() if name not in over}
+    return {name: _marked(draft, refused[name].refused) for name, draft in chosen.items()}
+
+
+def _kept(host: Host, server: AcceptedServer) -> Draft:
+    """What is in force, made anew if it can be; else its unit stays as it is."""
+    draft = host.draft(server.spec)
+    if draft.text is not None and not draft.refused:
+        return draft
+    return Draft(host.startable(server.spec, server.argv))
+
+
+def _marked(draft: Draft, clauses: Iterable[str]) -> Draft:
+    why = "; ".join(clauses)
+    server = replace(draft.server, refused=why)
+    if server.state is State.REFUSED:
+        server = replace(server, why=why)
+    return replace(draft, server=server, package=None)

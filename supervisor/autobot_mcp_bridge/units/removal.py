@@ -10,8 +10,7 @@ from autobot_mcp_bridge.config.places import PRODUCT, Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import ServerId, parse_instance
 from autobot_mcp_bridge.units.disk.trees import remove_tree
-from autobot_mcp_bridge.units.instances import folder_of, service_of, socket_of
-from autobot_mcp_bridge.units.render import DROP_IN
+from autobot_mcp_bridge.units.instances import DROP_IN, folder_of, service_of, socket_of
 from autobot_mcp_bridge.units.sandbox.confinement import Facts
 from autobot_mcp_bridge.units.systemctl import SystemctlError, systemctl
 

@@ -15,6 +15,7 @@ from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import escape
 from autobot_mcp_bridge.units.credentials import origin
+from autobot_mcp_bridge.units.instances import DROP_IN
 from autobot_mcp_bridge.units.packages import live
 from autobot_mcp_bridge.units.packages.specs import Kind
 from autobot_mcp_bridge.units.sandbox import confinement, image, names, network
@@ -23,7 +24,6 @@ from autobot_mcp_bridge.units.sandbox.profiles import profile_of
 
 # systemd's `:` keeps `$` in the words as it is (systemd.service(5), "Command lines").
 LITERAL = ":"
-DROP_IN = "50-mcp-bridge.conf"
 TEMPLATES = "_templates"  # a symlink in a checkout, a copy in a wheel
 
 

@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from autobot_mcp_bridge.cli import in_force
 from autobot_mcp_bridge.cli.main import main
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.names import parse_instance
 from support.bridge import Bridge
+from support.client import Modern
 from support.fakes import echo
 from support.waiting import PATIENCE, eventually
 
@@ -157,6 +159,9 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert shown["state"] == "ready"
             assert shown["pid"] == pid
             assert shown["memory"].endswith("M")
+            assert shown["limits"] == "memory 512M, open files 1024"
+            assert shown["sessions"] == "1, shared"
+            assert shown["sandbox"].startswith("none")
             assert shown["next"] == "mcp-bridge logs files"
             await session.call("crash", {"status": 7})
             told = (await command(bridge, "status", "files"))[1]
@@ -168,6 +173,7 @@ async def test_status_tells_everything_about_one_server_and_what_to_type_next(co
             assert "it exited" not in (await command(bridge, "list"))[1]
         found = json.loads((await command(bridge, "status", "files", "--json"))[1])
         assert (found["crashes"], found["last_death"]["status"]) == (1, 7)
+        assert found["sandbox"]["limits"]["tasks"] == 128
         assert (await command(bridge, "stop", "files"))[0] == 0
         await bridge.in_state("files", "stopped")
         assert "next      mcp-bridge start files" in (await command(bridge, "status", "files"))[1]
@@ -198,3 +204,54 @@ async def test_logs_without_systemd_say_where_they_are(command):
         status, _, err = await command(bridge, "logs", "files")
         assert status == 69
         assert "its own stderr" in err
+
+
+async def test_what_add_disable_and_enable_have_returned_from_is_in_force(command):
+    async with Bridge([echo("first")]) as bridge:
+        words = [w.replace("@SERVERS@", f"{bridge.root}/servers") for w in echo()["command"]]
+        status, _, err = await command(bridge, "add", "files", "--memory", "256M", "--", *words)
+        assert (status, "not in force" in err) == (0, False)
+        assert await outcome(command, bridge) == (0, "hi")
+
+        assert (await command(bridge, "disable", "files"))[0] == 0
+        status, _, err = await command(bridge, "call", "files", "echo", '{"text": "hi"}')
+        assert status != 0 and "disabled" in err
+        assert (await command(bridge, "enable", "files"))[0] == 0
+        assert await outcome(command, bridge) == (0, "hi")
+
+        await command(bridge, "add", "later", "--disabled", "--", *words)
+        rows = json.loads((await command(bridge, "list", "--json"))[1])["servers"]
+        assert {row["name"]: row["state"] for row in rows}["later"] == "disabled"
+
+
+async def outcome(command, bridge):
+    status, out, _ = await command(bridge, "call", "files", "echo", '{"text": "hi"}')
+    return status, out.strip()
+
+
+async def test_tokens_that_were_rotated_or_revoked_count_or_not_from_then_on(command):
+    async with Bridge([echo("files")]) as bridge:
+        first = (await command(bridge, "token", "new", "files"))[1].strip()
+        assert await answers(bridge, first)
+
+        words = ("token", "rotate", "files", "--overlap", "0s")
+        second = (await command(bridge, *words))[1].strip()
+        assert (await answers(bridge, first), await answers(bridge, second)) == (False, True)
+
+        await command(bridge, "token", "revoke", "files", "--all")
+        assert not await answers(bridge, second)
+
+
+async def answers(bridge, token):
+    async with Modern(bridge.url("files"), token) as client:
+        response = await client.send(client.call_of("pid", {}, 1))
+        assert response.status in (200, 401)
+        return response.status == 200
+
+
+async def test_what_is_not_in_force_in_time_is_said(command, monkeypatch):
+    monkeypatch.setattr(in_force, "WITHIN", 0.0)
+    monkeypatch.setattr(in_force, "is_disabled", lambda _row: False)
+    async with Bridge([echo("files")]) as bridge:
+        status, _, err = await command(bridge, "disable", "files")
+    assert (status, "it is not in force yet" in err) == (0, True)

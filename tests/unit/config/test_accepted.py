@@ -37,9 +37,12 @@ SPECS = st.builds(
 SERVERS = st.builds(
     AcceptedServer,
     SPECS,
-    st.sampled_from([None, State.INSTALLING, State.INSTALL_FAILED, State.CREDENTIAL_MISSING]),
+    st.sampled_from(
+        [None, State.INSTALLING, State.INSTALL_FAILED, State.CREDENTIAL_MISSING, State.REFUSED]
+    ),
     WORDS,
     rotated=st.sampled_from([0, 1764528371123456789]),
+    refused=st.sampled_from(["", "$.cwd: allowed is a directory that exists"]),
 )
 
 

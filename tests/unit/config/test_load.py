@@ -251,7 +251,6 @@ def test_a_credential_can_only_name_one_secret(places, name):
         ({"name": "a" * 32, "tenant": "b" * 32, "project": "c" * 32}, ""),
         ({"timeouts": {"stop": "1h"}}, "timeouts.stop"),
         ({"caps": {"queue": "1M", "body": "2M"}}, "caps.queue"),
-        ({"cwd": "/no/such/directory"}, "cwd"),
         ({"command": ["./server"]}, "command[0]"),
         ({"command": []}, "command"),
         ({"command": [""]}, "command"),
@@ -448,3 +447,14 @@ def test_an_issuer_without_the_libraries_says_how_to_get_them(places, monkeypatc
     write_text(places.host_toml, OAUTH)
 
     assert "autobot-mcp-bridge[oauth]" in told(load(places))["$.oauth.issuer"]
+
+
+def test_what_this_host_lacks_is_that_server_s_own_trouble(places):
+    lacks = {**SMALL, "name": "lacks", "cwd": "/no/such/directory"}
+    off = {**lacks, "name": "off", "enabled": False}
+    loaded = loaded_from(places, SMALL, lacks, off, {**SMALL, "name": "has", "cwd": "/"})
+
+    assert loaded.problems == ()
+    ((name, (problem,)),) = loaded.lacking.items()
+    assert (name, problem.path) == ("lacks", "$.servers[1].cwd")
+    assert problem.allowed == "allowed is a directory that exists"

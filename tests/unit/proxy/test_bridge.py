@@ -1,10 +1,12 @@
 """What an end of the proxy means for the sessions that the next one may find."""
 
+import asyncio
 import json
 
 import pytest
 
 from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.source import Files
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.bridge import Bridge
@@ -38,3 +40,27 @@ async def test_sessions_stay_for_the_next_proxy_only_if_it_is_left_to(places, le
     kept = memory.items("session", "files")
     memory.close()
     assert list(kept) == ([session.id] if leaves else [])
+
+
+async def test_one_reload_ends_before_the_next_reads(places):
+    """Else tokens that were read before a revocation could win over those read after it."""
+    inside, most = 0, 0
+
+    class Watched(Files):
+        def read(self):
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            return super().read()
+
+        def host_facts(self):  # what a reload asks for last
+            nonlocal inside
+            inside -= 1
+            return super().host_facts()
+
+    packages = Packages(places.packages, environ={}, progress=print)
+    runtime = SubprocessRuntime(places.state_dir)
+    async with Bridge(places, HostSettings(), runtime, packages, Watched(places)) as bridge:
+        await asyncio.gather(*(bridge.reload() for _ in range(8)))
+    await packages.close()
+    assert (inside, most) == (0, 1)

@@ -14,7 +14,7 @@ def analyze(monkeypatch):
     """systemd-analyze, as far as its last lines; what it was asked with."""
     asked, figures = [], {"a": "0.2", "b": "1.7"}
 
-    def run(*command):
+    def run(*command, timeout):
         asked.append(command)
         names = [word.split("@")[1].removesuffix(".service") for word in command if "@" in word]
         line = "→ Overall exposure level for autobot-mcp-bridge@{}.service: {} OK\n"
@@ -30,16 +30,16 @@ def spec(name, bar=None):
 
 
 def test_nobody_is_asked_where_nobody_has_a_bar(analyze):
-    assert list(exposure.refusals([spec("a"), spec("b")], {"a": "", "b": ""})) == []
+    assert exposure.over([(spec("a"), ""), (spec("b"), "")]) == {}
     assert analyze == []
 
 
 def test_one_process_judges_all_that_have_a_bar_and_the_worse_ones_are_named(analyze):
-    specs = [spec("a", 0.2), spec("b", 1.6), spec("c"), spec("installing", 1.0)]
-    found = list(exposure.refusals(specs, {"a": "", "b": "", "c": ""}))
+    found = exposure.over([(spec("a", 0.2), ""), (spec("b", 1.6), ""), (spec("c"), "")])
 
-    (refused,) = found
-    assert refused.startswith("b: $.max_exposure: its unit has 1.7 (systemd-analyze security")
+    ((name, refused),) = found.items()
+    assert name == "b"
+    assert refused.startswith("$.max_exposure: its unit has 1.7 (systemd-analyze security")
     assert refused.endswith("allowed is at most 1.6")
     (command,) = analyze
     assert [word.rpartition("@")[2] for word in command if "@" in word] == [
@@ -50,4 +50,14 @@ def test_one_process_judges_all_that_have_a_bar_and_the_worse_ones_are_named(ana
 
 def test_a_unit_that_nothing_is_told_of_is_no_unit_within_its_bar(analyze):
     with pytest.raises(SystemctlError, match="nothing of c"):
-        list(exposure.refusals([spec("c", 9.0)], {"c": ""}))
+        exposure.levels({"c": ""})
+
+    assert "nothing of c" in exposure.over([(spec("c", 9.0), "")])["c"]
+
+
+def test_one_that_cannot_be_judged_leaves_the_judgement_of_the_others(analyze):
+    found = exposure.over([(spec("a", 0.2), ""), (spec("b", 1.6), ""), (spec("c", 9.0), "")])
+
+    assert found.keys() == {"b", "c"}
+    assert "its unit has 1.7" in found["b"]
+    assert "cannot be judged" in found["c"]

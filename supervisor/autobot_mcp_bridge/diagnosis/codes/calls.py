@@ -36,6 +36,13 @@ CALLS = (
         "`mcp-bridge secret list`",
     ),
     _code(
+        Cause.REFUSED,
+        "this host cannot give the server what its definition asks for",
+        "a path, an account or a root that is not there, or `max_exposure` that is exceeded",
+        "mend what the message says, then `mcp-bridge apply` (without systemd `mcp-bridge reload`)",
+        "`mcp-bridge check`, as root",
+    ),
+    _code(
         Cause.DISABLED,
         "the server is not served",
         "`enabled` is false in its definition",

@@ -116,7 +116,9 @@ class Installer:
         try:
             systemctl("start", [APPLY])
         except SystemctlError:
-            self.say(f"the configuration is not in force: journalctl -t {APPLY[:-8]} tells why")
+            self.say(
+                f"not all of the configuration is in force: journalctl -t {APPLY[:-8]} tells why"
+            )
 
 
 def _has_text(path: Path) -> bool:

@@ -28,13 +28,14 @@ EGRESS = "mcp-bridge-egress.service"
 # The proxy's ports: unit to the table of host.toml, whose defaults the unit file has.
 PORTS = {"mcp-bridge-proxy.socket": "listen", "mcp-bridge-operator.socket": "operator"}
 SOCKETS = (*PORTS, "mcp-bridge-control.socket")
+# Have apply run by itself: for changes of the files, and for installs that have ended.
+WATCHES = ("mcp-bridge-apply.path", "mcp-bridge-fetched.path")
 # Enabled and started when everything is in place.
 ENABLED = (
     "autobot-mcp-bridge.target",
     *SOCKETS,
     PROXY,
-    "mcp-bridge-apply.path",
-    "mcp-bridge-fetched.path",
+    *WATCHES,
     "mcp-bridge-gc.timer",
     "mcp-bridge-apply.service",
 )

@@ -6,13 +6,12 @@ belongs to the units, an administrator's drop-ins included, is found where syste
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autobot_mcp_bridge.model.server import ServerSpec
-from autobot_mcp_bridge.units.instances import folder_of, service_of
-from autobot_mcp_bridge.units.render import DROP_IN
-from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
+from autobot_mcp_bridge.units.instances import DROP_IN, folder_of, service_of
+from autobot_mcp_bridge.units.systemctl import TIMEOUT, SystemctlError, run_tool
 
 # systemd.unit(5), "Unit File Load Path": the first that has the template counts.
 _PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
@@ -20,39 +19,42 @@ _TEMPLATE = "autobot-mcp-bridge@.service"
 _LEVEL = re.compile(r"Overall exposure level for autobot-mcp-bridge@(\S+)\.service: ([0-9.]+)")
 
 
-def refusals(specs: Iterable[ServerSpec], texts: Mapping[str, str]) -> Iterator[str]:
-    """Each server whose unit is more exposed than its definition allows, with figure and bar.
+def over(servers: Iterable[tuple[ServerSpec, str]]) -> dict[str, str]:
+    """Instance to figure and bar, for each whose unit is more exposed than its definition allows.
 
-    Blocks: one run of systemd-analyze for all servers that have a bar, and none without one.
+    One that nobody can judge is too exposed. Blocks: one run of systemd-analyze for all servers
+    that have a bar, and none without one.
 
     Args:
-        specs: the servers.
-        texts: instance to its drop-in, for each that can be started.
-
-    Raises:
-        SystemctlError: systemd-analyze cannot tell.
+        servers: each with its drop-in.
     """
-    bars = {
-        spec.instance: spec.max_exposure
-        for spec in specs
-        if spec.max_exposure is not None and spec.instance in texts
+    barred = {
+        spec.instance: (spec, text) for spec, text in servers if spec.max_exposure is not None
     }
-    if not bars:
-        return
-    found = levels({instance: texts[instance] for instance in bars})
-    for instance, bar in bars.items():
-        if found[instance] > bar:
-            yield (
-                f"{instance}: $.max_exposure: its unit has {found[instance]:g} "
-                f"(systemd-analyze security --offline=true); allowed is at most {bar:g}"
-            )
+    if not barred:
+        return {}
+    try:
+        found = levels({instance: text for instance, (_, text) in barred.items()})
+    except SystemctlError as error:
+        if len(barred) > 1:  # what is wrong with one unit is not to count for the others
+            alone = [over([pair]) for pair in barred.values()]
+            return {instance: clause for one in alone for instance, clause in one.items()}
+        return dict.fromkeys(barred, f"$.max_exposure: it cannot be judged: {error}")
+    return {
+        instance: (
+            f"$.max_exposure: its unit has {found[instance]:g} "
+            f"(systemd-analyze security --offline=true); allowed is at most {spec.max_exposure:g}"
+        )
+        for instance, (spec, _) in barred.items()
+        if spec.max_exposure is not None and found[instance] > spec.max_exposure
+    }
 
 
-def levels(texts: Mapping[str, str]) -> dict[str, float]:
+def levels(texts: Mapping[str, str], *, timeout: float = TIMEOUT) -> dict[str, float]:
     """Instance to its figure, from 0 to 10, of units that need not be there yet.
 
     Raises:
-        SystemctlError: systemd-analyze failed, did not end, or left one out.
+        SystemctlError: systemd-analyze failed, did not end in time, or left one out.
     """
     with tempfile.TemporaryDirectory(prefix="mcp-bridge-exposure-") as name:
         units = Path(name)
@@ -63,7 +65,8 @@ def levels(texts: Mapping[str, str]) -> dict[str, float]:
             folder.mkdir()
             (folder / DROP_IN).write_text(text, encoding="utf-8")
         paths = [str(units / service_of(instance)) for instance in texts]
-        said = run_tool("systemd-analyze", "security", "--offline=true", "--no-pager", *paths)
+        command = ("systemd-analyze", "security", "--offline=true", "--no-pager", *paths)
+        said = run_tool(*command, timeout=timeout)
     found = {instance: float(level) for instance, level in _LEVEL.findall(said)}
     if missing := texts.keys() - found.keys():
         raise SystemctlError(

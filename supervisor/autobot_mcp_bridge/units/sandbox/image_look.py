@@ -80,11 +80,13 @@ class Seen:
 
     Attributes:
         why: why no server can start in it, with what helps; empty when one can.
+        distrusted: others than root may write it, so that no server may.
         entries: of the paths that were asked for; None when nobody has looked inside.
     """
 
     why: str = ""
     entries: Mapping[str, Entry] | None = None
+    distrusted: bool = False
 
 
 Look = Callable[[Root, Iterable[str]], Seen]
@@ -92,8 +94,10 @@ Look = Callable[[Root, Iterable[str]], Seen]
 
 def look(root: Root, paths: Iterable[str]) -> Seen:
     """Look at a root, and at paths in it; without being root at the outside only. Blocks."""
-    if why := _outside(root):
+    if why := _unfit(root):
         return Seen(why)
+    if why := _open_to_others(root):
+        return Seen(why, distrusted=True)
     if not is_root():
         return Seen()
     asked = sorted(set(paths))
@@ -109,15 +113,32 @@ def look(root: Root, paths: Iterable[str]) -> Seen:
     return Seen(_failed(root, done, unit))
 
 
-def _outside(root: Root) -> str:
+def _unfit(root: Root) -> str:
+    """Why it is no root, seen from outside."""
+    try:
+        mode = Path(root.path).stat().st_mode
+    except OSError as error:
+        return f"{root.path}: {error.strerror}"
+    if root.key == "image":
+        if not S_ISREG(mode):
+            return f"{root.path}: allowed is a file; a directory is root.directory"
+        return ""
+    if not S_ISDIR(mode):
+        return f"{root.path}: allowed is a directory; an image is root.image"
+    if not mode & S_IXOTH:
+        shown = f"mode {S_IMODE(mode):04o}"
+        return f"{root.path}: no server's uid can pass it ({shown}); run: chmod o+rx {root.path}"
+    return ""
+
+
+def _open_to_others(root: Root) -> str:
+    """Who but root could exchange or write it."""
     try:
         status = Path(root.path).stat()
     except OSError as error:
         return f"{root.path}: {error.strerror}"
     mode = f"mode {S_IMODE(status.st_mode):04o}"
     if root.key == "image":
-        if not S_ISREG(status.st_mode):
-            return f"{root.path}: allowed is a file; a directory is root.directory"
         # The kernel reads it as a file system: who writes it could attack the kernel.
         if status.st_uid != 0 or status.st_mode & (S_IWGRP | S_IWOTH):
             return (
@@ -130,12 +151,8 @@ def _outside(root: Root) -> str:
                 f"{place}, run: chown root {place}; chmod go-w {place}"
             )
         return ""
-    if not S_ISDIR(status.st_mode):
-        return f"{root.path}: allowed is a directory; an image is root.image"
     if status.st_mode & S_IWOTH:
         return f"{root.path}: everybody may write it ({mode}); run: chmod o-w {root.path}"
-    if not status.st_mode & S_IXOTH:
-        return f"{root.path}: no server's uid can pass it ({mode}); run: chmod o+rx {root.path}"
     return ""
 
 
@@ -211,6 +228,10 @@ class Roots:
                 )
         if (cwd := _inner_cwd(spec)) is not None and not seen.entries[cwd].is_directory:
             yield f"{json_path(('cwd',))}: the root has no directory {cwd}"
+
+    def distrusts(self, spec: ServerSpec) -> bool:
+        """Whether the server may not be started, since others than root may write its root."""
+        return spec.root is not None and self._of(spec.root).distrusted
 
     def _of(self, root: Root) -> Seen:
         if root not in self._seen:

@@ -1,7 +1,7 @@
 """The profiles: what a server's program needs beyond the sandbox that all have. Pure."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autobot_mcp_bridge.model.command import Command
@@ -56,7 +56,12 @@ _NODE = frozenset({"node", "nodejs", "npx", "npm"})
 
 def profile_of(spec: ServerSpec, command: Command) -> Profile:
     """The one that the definition names, else by its command: node's own, and python's for all."""
+    return PROFILES[profile_name(spec, command.argv)]
+
+
+def profile_name(spec: ServerSpec, argv: Sequence[str]) -> str:
+    """The name of the same; `argv` is what the unit executes."""
     if spec.profile is not None:
-        return PROFILES[spec.profile]
-    programs = {posixpath.basename(words[0]) for words in (command.argv, spec.command) if words}
-    return PROFILES["python" if _NODE.isdisjoint(programs) else "node"]
+        return spec.profile
+    programs = {posixpath.basename(words[0]) for words in (argv, spec.command) if words}
+    return "python" if _NODE.isdisjoint(programs) else "node"
