@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
+from autobot_mcp_bridge.units.packages import remote
 from autobot_mcp_bridge.units.packages.job import InstallError
 from autobot_mcp_bridge.units.packages.live import is_live
 from autobot_mcp_bridge.units.packages.resolve import resolve
@@ -58,8 +60,12 @@ def _looked(spec: ServerSpec, places: Places) -> tuple[Command | None, list[Chec
     if not spec.enabled:
         mend = f"run: mcp-bridge enable {spec.instance}"
         return None, [*checks, fail("configuration", "is disabled", Cause.DISABLED.word, mend)]
+    found: Command | PackageSpec
     try:
-        found = resolve(spec.command, Store(places.packages), os.environ, live=is_live(spec))
+        if spec.url is not None:
+            found = remote.command(spec, sys.executable, units=False)
+        else:
+            found = resolve(spec.command, Store(places.packages), os.environ, live=is_live(spec))
     except InstallError as error:
         return None, [
             *checks,

@@ -12,15 +12,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from autobot_mcp_bridge.model.addresses import listed
+from autobot_mcp_bridge.model.command import HEADERS
 from autobot_mcp_bridge.upstream.endings import CONFIG, EndError
 from autobot_mcp_bridge.upstream.program import run
 from autobot_mcp_bridge.upstream.reach import Reach
 from autobot_mcp_bridge.upstream.settings import MOST_BYTES, Settings
 from autobot_mcp_bridge.upstream.stdio import tell
 
-# The variable that lists the headers: a name to its text, or to the variable with the path of the
-# file that holds it (templates/launch.py), and what stands before.
-HEADERS = "MCP_BRIDGE_HEADERS"
 _VALUE = re.compile(r"[\x20-\x7e\t]*")
 _MOST_SECRET = 16384  # bytes of a header's text
 

@@ -1,6 +1,7 @@
 """HTTP to one upstream: each request once, bounded, its failures in words of our own."""
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -142,8 +143,8 @@ class Client:
                 text = f"{place}: the egress proxy refuses it ({status}); network.allow lists hosts"
                 return FailedError(text, CONFIG, sent=False)
             case aiohttp.ClientConnectorError(os_error=cause):
-                why = cause.strerror or type(cause).__name__
-                text = f"{place}: cannot be connected to: {why.lower()}"
+                why = os.strerror(cause.errno).lower() if cause.errno else type(cause).__name__
+                text = f"{place}: cannot be connected to: {why}"
                 return FailedError(text, UNAVAILABLE, sent=False)
             case aiohttp.ConnectionTimeoutError():
                 text = f"{place}: no connection within {CONNECT_WITHIN:.0f} s"
