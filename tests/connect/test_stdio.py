@@ -1,7 +1,6 @@
 """`mcp-bridge stdio`: what a client that knows only stdio gets, beside what HTTP gives directly."""
 
 import asyncio
-import json
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -13,11 +12,10 @@ from clients import drivers
 from conformance import bars, cells, suite
 from support import reachable
 from support.bridge import Bridge
+from support.byhand import ByHand
 from support.fakes import echo
 from support.far import Far
-from support.waiting import PATIENCE
 
-WITHIN = 30.0 * PATIENCE  # seconds for one answer, a start of Python included
 PROGRAM = ("-m", "autobot_mcp_bridge.cli.main")
 ASKING = [
     ["test_elicitation", {"message": "who?"}],
@@ -105,31 +103,6 @@ async def test_an_official_client_is_asked_and_answers(script, mode, calls, aske
 # ---- where the token comes from, and who calls ----
 
 
-class Shim:
-    """A running `mcp-bridge stdio`, spoken to by hand."""
-
-    def __init__(self, process):
-        self.process = process
-
-    async def ask(self, method, params=None, ident=1):
-        message = {"jsonrpc": "2.0", "id": ident, "method": method, "params": params or {}}
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        async with asyncio.timeout(WITHIN):
-            return json.loads(await self.process.stdout.readline())
-
-    async def initialize(self):
-        info = {"name": "tests", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        return await self.ask("initialize", params)
-
-    async def end(self):
-        """Close stdin: status and stderr."""
-        self.process.stdin.close()
-        async with asyncio.timeout(WITHIN):
-            said = await self.process.stderr.read()
-            return await self.process.wait(), said.decode()
-
-
 @asynccontextmanager
 async def stdio(*words, options=(), **environment):
     process = await asyncio.create_subprocess_exec(
@@ -140,7 +113,7 @@ async def stdio(*words, options=(), **environment):
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment},
     )
     try:
-        yield Shim(process)
+        yield ByHand(process)
     finally:
         if process.returncode is None:
             process.kill()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
@@ -22,14 +23,24 @@ Answers = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 class Far:
     """`async with Far() as far`: at `far.url`, on one port for its whole life.
 
+    Args:
+        host: the address that it listens on.
+        port: 0: any.
+        context: with it, by TLS.
+
     Attributes:
         status: of every answer to a POST, where it is not 200; with `more`, its headers.
         answers: instead of the usual answer, by method.
         headers: of the newest POST; `seen`: every message, `methods`: every HTTP method.
         session: its session's id; None: it keeps none.
+        closes: each connection is for one request only.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, host: str = "127.0.0.1", *, port: int = 0, context: ssl.SSLContext | None = None
+    ) -> None:
+        self.host = host
+        self.context = context
         self.status = 200
         self.more: dict[str, str] = {}
         self.answers: dict[str, Answers] = {}
@@ -37,13 +48,15 @@ class Far:
         self.seen: list[Any] = []
         self.methods: list[str] = []
         self.session: str | None = "session-1"
+        self.closes = False
         self.get: Answers | None = None
-        self.port = 0
+        self.port = port
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        scheme = "http" if self.context is None else "https"
+        return f"{scheme}://{self.host}:{self.port}/mcp"
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -57,7 +70,9 @@ class Far:
         app.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        site = web.TCPSite(
+            self._runner, self.host, self.port, reuse_address=True, ssl_context=self.context
+        )
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -71,6 +86,12 @@ class Far:
         return [message.get("method", "") for message in self.seen]
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        reply = await self._answer(request)
+        if self.closes:
+            reply.force_close()
+        return reply
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.methods.append(request.method)
         if request.method == "GET" and self.get is not None:
             return await self.get(request, None)
