@@ -68,7 +68,7 @@ class Far:
     async def open(self) -> None:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(
             self._runner, self.host, self.port, reuse_address=True, ssl_context=self.context

@@ -50,7 +50,7 @@ class Events:
             return
         lines = [b"".join(self._rest), *more]
         self._rest = [lines.pop()]
-        self._size = len(self._rest[0])
+        self._size += len(self._rest[0]) - len(lines[0])
         for line in lines:
             if line:
                 self._field(line)
