@@ -95,8 +95,10 @@ def credential(header: Header) -> Credential:
 
 def _from_text(value: object) -> object:
     match value:
-        case str():
+        case str() if re.fullmatch(TEXT, value):
             return {"text": value}
+        case str():
+            raise ValueError(f"allowed is {PATTERNS[TEXT]}")
         case dict() if value.keys() <= {*KEYS}:
             return value
         case dict():
