@@ -16,7 +16,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add",
         help="add a server",
-        usage="mcp-bridge add NAME [options] -- COMMAND [WORD ...]",
+        usage="mcp-bridge add NAME [options] (--url URL | -- COMMAND [WORD ...])",
         epilog="Example: mcp-bridge add files --read /srv -- npx -y "
         "@modelcontextprotocol/server-filesystem /srv",
     )
@@ -42,13 +42,25 @@ def add_parser(subparsers: Subparsers) -> None:
             metavar="PATH",
             help=f"what it may {verb}, with all below; {rest}",
         )
+    parser.add_argument("--url", help="of a remote server, instead of a command")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME=TEXT", help="with --url; no secret"
+    )
+    parser.add_argument(
+        "--header-secret",
+        action="append",
+        default=[],
+        metavar="NAME=[PREFIX ]SECRET",
+        help="with --url: a header from a secret, such as Authorization='Bearer tracker-key'",
+    )
     parser.add_argument("--cwd", metavar="DIR", help="working directory (default: its own)")
     parser.add_argument("--warm", action="store_true", help="start it without waiting for a call")
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.rest:
-        raise UsageError("the server's command is missing; allowed is add NAME -- COMMAND [WORD …]")
+    if bool(args.rest) == bool(args.url):
+        text = "allowed is add NAME -- COMMAND [WORD …], or add NAME --url URL"
+        raise UsageError(f"the server's command is missing, or stands beside --url; {text}")
     server = _server(args)
     places = places_of(args)
     edited = edit.add(places, server, _settings(args))
@@ -81,17 +93,16 @@ def _server(args: argparse.Namespace) -> ServerId:
 def _invisible(args: argparse.Namespace) -> list[str]:
     """Paths of this host among the command's arguments that the sandbox will not show."""
     given = [*args.read, *args.write]
-    words = [word for word in args.rest[1:] if word.startswith("/") and exists(Path(word))]
+    words = [word for word in (args.rest or ())[1:] if word.startswith("/") and exists(Path(word))]
     return [word for word in words if not any(Path(word).is_relative_to(path) for path in given)]
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    settings: dict[str, Any] = {"command": args.rest}
+    settings: dict[str, Any] = {"url": args.url} if args.url else {"command": args.rest}
     if args.env:
-        pairs = [text.partition("=") for text in args.env]
-        if not all(equals for _, equals, _ in pairs):
-            raise UsageError("--env: allowed is KEY=VALUE")
-        settings["env"] = {key: value for key, _, value in pairs}
+        settings["env"] = _pairs(args.env, "--env: allowed is KEY=VALUE")
+    if headers := _headers(args):
+        settings["headers"] = headers
     if args.tool_allow:
         settings["tools"] = {"allow": args.tool_allow}
     paths = {verb: found for verb in ("read", "write") if (found := getattr(args, verb))}
@@ -102,3 +113,19 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.warm:
         settings["warm"] = True
     return settings
+
+
+def _headers(args: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {**_pairs(args.header, "--header: allowed is NAME=TEXT")}
+    clause = "--header-secret: allowed is NAME=SECRET, or NAME='PREFIX SECRET'"
+    for name, text in _pairs(args.header_secret, clause).items():
+        prefix, blank, secret = text.rpartition(" ")
+        found[name] = {"credential": secret, **({"prefix": prefix + blank} if prefix else {})}
+    return found
+
+
+def _pairs(texts: list[str], clause: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if not all(equals for _, equals, _ in pairs):
+        raise UsageError(clause)
+    return {key: value for key, _, value in pairs}
