@@ -13,8 +13,10 @@ from conformance import bars, cells, suite
 from support import reachable
 from support.bridge import Bridge
 from support.byhand import ByHand
+from support.client import text_of
 from support.fakes import echo
 from support.far import Far
+from support.issuer import free_port
 
 PROGRAM = ("-m", "autobot_mcp_bridge.cli.main")
 ASKING = [
