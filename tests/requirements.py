@@ -69,6 +69,14 @@ REQUIREMENTS = (
         "AB-47, under own names",
     ),
     Requirement(
+        "SM-01",
+        "who calls is AGENT_ID and AGENT_TYPE, matched in full; both missing are one error",
+        "SM-01, asked for by --identity",
+    ),
+    Requirement(
+        "SM-07", "a stdio server is what a client that knows only stdio gets", "SM-07, stdio"
+    ),
+    Requirement(
         "S12",
         "the end of a server or its helper for memory is the server's, and told as such",
         "jupyterhub/systemdspawner#101",

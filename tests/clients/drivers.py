@@ -71,8 +71,10 @@ def environment(state: Path) -> dict[str, str]:
     }
 
 
-async def output_of(command: Sequence[str], state: Path) -> str:
-    """Run a client to its end and return what it printed.
+async def output_of(
+    command: Sequence[str], state: Path, more: Mapping[str, str] | None = None
+) -> str:
+    """Run a client to its end and return what it printed; `more` joins its environment.
 
     Raises:
         ClientError: it failed, or was not done within RUN_TIMEOUT.
@@ -82,7 +84,7 @@ async def output_of(command: Sequence[str], state: Path) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=environment(state),
+        env={**environment(state), **(more or {})},
         start_new_session=True,
     )
     try:
@@ -169,6 +171,20 @@ async def node_script(name: str, target: Target, mode: str, state: Path) -> Seen
     await asyncio.to_thread(shutil.copy, HERE / name, script)
     command = [str(setup.node()), str(script), *_words(target, mode)]
     return _seen(last_line(await output_of(command, state)))
+
+
+async def over_stdio(
+    script: str, command: Sequence[str], mode: str, calls: object, state: Path, **more: str
+) -> dict[str, Any]:
+    """What a client of an official SDK saw of a stdio server; `more` joins its environment."""
+    words = [json.dumps(command), mode, json.dumps(calls)]
+    if script.endswith(".py"):
+        client = [sys.executable, str(HERE / script)]
+    else:
+        copied = setup.home() / script
+        await asyncio.to_thread(shutil.copy, HERE / script, copied)
+        client = [str(setup.node()), str(copied)]
+    return last_line(await output_of([*client, *words], state, more))
 
 
 async def inspector(target: Target, era: str, state: Path) -> Seen:

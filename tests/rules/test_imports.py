@@ -18,6 +18,7 @@ ORDER = (
     "supervision",
     "units",
     "egress",
+    "upstream",
     "config",
     "model",
 )

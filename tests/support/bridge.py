@@ -50,6 +50,7 @@ class Bridge:
         host: tables of host.toml beyond ports 0, merged over them.
         env: more environment variables for the proxy.
         faults: words that the log may hold although they usually betray a fault.
+        python: runs the proxy, and its servers with url.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Bridge:
         host: dict[str, dict[str, Any]] | None = None,
         env: dict[str, str] | None = None,
         faults: tuple[str, ...] = (),
+        python: str = sys.executable,
     ) -> None:
         self.servers = [copy.deepcopy(server) for server in servers]
         self.host = {**DEFAULTS, **(host or {})}
@@ -66,6 +68,7 @@ class Bridge:
             self.host[table] = {**values, **self.host[table]}
         self._env = env or {}
         self._allowed_faults = faults
+        self._python = python
         self._tokens: dict[str, str] = {}
         self.root = Path()
         self.process: asyncio.subprocess.Process | None = None
@@ -136,7 +139,7 @@ class Bridge:
         endpoint.unlink(missing_ok=True)
         with (self.root / "log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", "serve", *self.options),
+                *(self._python, "-m", "autobot_mcp_bridge.cli.main", "serve", *self.options),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -208,8 +211,12 @@ class Bridge:
         for server in self.servers:
             token = self._tokens.setdefault(instance_of(server), new_token())
             digests = [hashlib.sha256(token.encode()).hexdigest(), *server.get("tokens_sha256", ())]
-            command = [w.replace(PLACE, f"{self.root}/servers") for w in server["command"]]
-            entries.append({**server, "command": command, "tokens_sha256": digests})
+            entry = {**server, "tokens_sha256": digests}
+            if "command" in server:
+                entry["command"] = [
+                    word.replace(PLACE, f"{self.root}/servers") for word in server["command"]
+                ]
+            entries.append(entry)
         self.write_text(json.dumps({"version": 1, "servers": entries, **more}, indent=1))
 
     def write_text(self, text: str) -> None:

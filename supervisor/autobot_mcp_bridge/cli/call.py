@@ -18,9 +18,9 @@ from autobot_mcp_bridge.cli.common import (
     places_of,
     print_json,
     printable,
-    running_endpoint,
     server_of,
 )
+from autobot_mcp_bridge.cli.control import ENV_TOKEN, proxy_url
 from autobot_mcp_bridge.cli.exchange import call_tool
 from autobot_mcp_bridge.config.errors import DeniedError, MissingError, UnavailableError
 from autobot_mcp_bridge.config.headers import header_file, read_token
@@ -29,7 +29,6 @@ from autobot_mcp_bridge.model.errors import Cause, UsageError
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.states import State
 
-ENV_TOKEN = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the variable's name
 DEFAULT_SECONDS = 120.0  # twice the default of timeouts.call, and a start before it
 INSTALL_POLL = 1.0  # seconds between two looks at an install
 FAILED = 1
@@ -59,23 +58,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.timeout > 0:
         raise UsageError("--timeout: allowed is more than 0")
     places = places_of(args)
-    url = _proxy_url(places).rstrip("/") + server.path
+    url = proxy_url(places).rstrip("/") + server.path
     token = _token(args, places, server)
     answer = _patiently(url, token, args, arguments, lambda: _installs(places, server))
     if args.json:
         print_json(answer)
     return _shown(answer, quiet=args.json)
-
-
-def _proxy_url(places: Places) -> str:
-    """Where the proxy listens: one in the foreground leaves a file, one of systemd is asked."""
-    endpoint = running_endpoint(places)
-    if endpoint is None:
-        endpoint = control.status(places)
-    if endpoint is None or not isinstance(endpoint.get("url"), str):
-        raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
-    url: str = endpoint["url"]
-    return url
 
 
 def _patiently(

@@ -6,10 +6,12 @@ import socket
 from typing import Any
 from urllib.parse import quote
 
+from autobot_mcp_bridge.cli.common import running_endpoint
 from autobot_mcp_bridge.config.errors import DataError, DeniedError, MissingError, UnavailableError
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.errors import BridgeError
 
+ENV_TOKEN = "MCP_BRIDGE_TOKEN"  # noqa: S105 - the variable's name
 STATUS_SECONDS = 5.0
 RELOAD_SECONDS = 60.0  # servers whose process must go are stopped by their own protocol first
 OPERATE_SECONDS = 120.0  # a start waits for the server's initialize answer
@@ -110,3 +112,18 @@ def tell(places: Places) -> bool:
 def operate(places: Places, instance: str, verb: str) -> Any:
     """start, stop or reset one server (raises as `ask` does)."""
     return ask(places, "POST", f"/servers/{quote(instance, safe='')}/{verb}", OPERATE_SECONDS)
+
+
+def proxy_url(places: Places) -> str:
+    """Where the proxy listens: one in the foreground leaves a file, one of systemd is asked.
+
+    Raises:
+        UnavailableError: none runs.
+    """
+    endpoint = running_endpoint(places)
+    if endpoint is None:
+        endpoint = status(places)
+    if endpoint is None or not isinstance(endpoint.get("url"), str):
+        raise UnavailableError(f"no proxy runs ({places.endpoint_file}); `mcp-bridge serve` does")
+    url: str = endpoint["url"]
+    return url

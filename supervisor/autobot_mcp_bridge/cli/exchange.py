@@ -1,9 +1,7 @@
 """One MCP request in the 2026-07-28 form: one POST, no handshake; standard library only."""
 
-import base64
 import http.client
 import json
-import re
 import socket
 import time
 from collections.abc import Iterator
@@ -13,14 +11,11 @@ from urllib.parse import urlsplit
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.model import versions
+from autobot_mcp_bridge.model.mirrored import header_value
 
 MAX_ANSWER_BYTES = 64 << 20
 _CHUNK = 65536
 _ID = 1
-# Visible ASCII with inner spaces goes as it is; anything else, and what could be taken for the
-# encoded form, goes in base64 (2026-07-28 basic/transports/streamable-http, Custom Headers).
-_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_ENCODED = re.compile(r"=\?base64\?.*\?=", re.IGNORECASE)
 
 
 def call_tool(
@@ -82,13 +77,6 @@ def _headers(tool: str, token: str | None) -> dict[str, str]:
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     return headers
-
-
-def header_value(text: str) -> str:
-    """The text as a header's value, in base64 where it must be."""
-    if _PLAIN.fullmatch(text) and not _ENCODED.fullmatch(text):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def _answer(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.cli.exchange import header_value
 from autobot_mcp_bridge.config.headers import header_file
 from autobot_mcp_bridge.config.places import Places, default_places
 from autobot_mcp_bridge.model import versions
 from autobot_mcp_bridge.model.errors import UsageError
+from autobot_mcp_bridge.model.mirrored import header_value
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.packages.commands import Packages

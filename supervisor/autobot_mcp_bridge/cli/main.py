@@ -32,6 +32,7 @@ COMMANDS = {
     "explain": ("explain", "say what an error's code means"),
     "top": ("top", "show what the running servers use"),
     "call": ("call", "call a tool of a server"),
+    "stdio": ("stdio", "be a stdio MCP server in front of one over HTTP"),
     "add": ("add", "add a server"),
     "remove": ("remove", "remove a server"),
     "enable": ("enable", "let a server be served"),

@@ -48,7 +48,7 @@ def chosen(loaded: Loaded, names: Sequence[str]) -> list[ServerSpec]:
 
 def package_of(spec: ServerSpec) -> PackageSpec | None:
     """The package that is installed for a server; None where none is, or it is not understood."""
-    if is_live(spec):
+    if is_live(spec) or not spec.command:
         return None
     try:
         return parse_command(spec.command)

@@ -96,6 +96,25 @@ neither it nor a directory on its way lets others write, nor itself others read.
 holds the path of a file with the secret, else the secret itself: at most 128 KiB without a NUL; one newline at
 its end is taken off. All secrets of a server have 1 MiB together.
 """
+REMOTE = """
+### Remote servers
+
+`url` is a remote server's endpoint, by Streamable HTTP, instead of a command:
+
+```json
+{"name": "tracker", "url": "https://mcp.example.com/mcp",
+ "headers": {"X-Team": "web", "Authorization": {"credential": "tracker-token", "prefix": "Bearer "}}}
+```
+
+A program of ours speaks to it, in a unit as every server's is. A header is a text, which is no secret, or names
+one of `mcp-bridge secret set NAME`, before whose value `prefix` is put; only that program reads it.
+`network.mode` is `internet` where none is given, `none` and `loopback` are refused. All addresses of the name are
+looked at for each connection, and the connection goes to one of those; a name of which one is not let through is
+refused whole. `list` names the only addresses that may be connected to, private ones too; `names` goes through the
+egress proxy, with systemd, and has to list the host. `http` is for private addresses in a `list` only.
+Certificates are checked against the host's own authorities. Redirects are not followed. Keys about a program, such
+as `env`, `paths` and `profile`, are refused.
+"""
 LIVE = """
 The profiles `npx` and `uvx` are weaker, for a package that cannot be installed ahead: its command begins
 with `npx` or `uvx`, which itself runs at each start, in the sandbox, from the server's own cache directory.
@@ -145,6 +164,7 @@ def markdown() -> str:
             SANDBOX,
             CREDENTIALS,
             LIVE,
+            REMOTE,
             ROOT,
             "\n## host.toml\n\n",
             _table(HostSettings, host, host["$defs"]),

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oauth_relations
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
+from autobot_mcp_bridge.config.remote import remote_relations
 from autobot_mcp_bridge.model import addresses
 from autobot_mcp_bridge.model.destinations import parse_entry
 from autobot_mcp_bridge.model.host import HostSettings
@@ -58,6 +59,7 @@ def server_relations(spec: ServerSpec) -> Iterator[Finding]:
         if not is_template(scope):
             yield ("scopes", index), scope, BAD_TEMPLATE
     yield from _command(spec)
+    yield from remote_relations(spec)
 
 
 def lacking(spec: ServerSpec) -> Iterator[Finding]:

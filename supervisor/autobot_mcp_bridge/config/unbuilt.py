@@ -10,8 +10,6 @@ from autobot_mcp_bridge.model.server import ServerSpec
 
 # Key: the only value that is accepted today.
 UNBUILT: dict[str, object] = {
-    "headers": {},
-    "url": None,
     "warm_pool": 0,
 }
 # Key: the only value that servers without units can have.
@@ -46,6 +44,10 @@ def unbuilt(spec: ServerSpec, *, units: bool) -> Iterator[tuple[Loc, object, str
         value = getattr(spec, key)
         if value != accepted and units:
             yield (key,), value, f"not built yet for units of systemd; allowed is {accepted!r}"
+    for name, header in spec.headers.items():
+        if header.credential is not None and not units:
+            clause = "only a unit of systemd is given a secret (mcp-bridge apply)"
+            yield ("headers", name), None, clause
     for key, accepted in OF_UNITS.items():
         value = getattr(spec, key)
         if value != accepted and not units:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.bench import ChildBench
 from autobot_mcp_bridge.diagnosis.check import Check, Level, fail, ok
 from autobot_mcp_bridge.diagnosis.outcome import Outcome
+from autobot_mcp_bridge.diagnosis.remote_end import of_remote
 from autobot_mcp_bridge.diagnosis.verdict import Report, Verdict, of_check
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import DeathCause
@@ -22,6 +24,7 @@ from autobot_mcp_bridge.model.finding import Finding
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
+from autobot_mcp_bridge.units.packages import remote
 from autobot_mcp_bridge.units.packages.job import InstallError
 from autobot_mcp_bridge.units.packages.live import is_live
 from autobot_mcp_bridge.units.packages.resolve import resolve
@@ -65,8 +68,12 @@ def _looked(
     if not spec.enabled:
         mend = f"run: mcp-bridge enable {spec.instance}"
         return None, [*checks, fail("configuration", "is disabled", Cause.DISABLED.word, mend)]
+    found: Command | PackageSpec
     try:
-        found = resolve(spec.command, Store(places.packages), os.environ, live=is_live(spec))
+        if spec.url is not None:
+            found = remote.command(spec, sys.executable, units=False)
+        else:
+            found = resolve(spec.command, Store(places.packages), os.environ, live=is_live(spec))
     except InstallError as error:
         return None, [
             *checks,
@@ -108,7 +115,7 @@ def _judged(spec: ServerSpec, outcome: Outcome, words: tuple[str, ...]) -> Verdi
             "", f"starts: it answers initialize after {outcome.seconds:.2f} s", (), "", outcome
         )
     code, why, advice = _reason(outcome)
-    return Verdict(code, why, (), advice, outcome)
+    return of_remote(spec, Verdict(code, why, (), advice, outcome))
 
 
 def _reason(outcome: Outcome) -> tuple[Finding, str, str]:

@@ -56,7 +56,7 @@ _SPECIAL_6 = tuple(
     )
 )
 # RFC 6052 section 2.1; the last 32 bits are an IPv4 address.
-_NAT64 = IPv6Network("64:ff9b::/96")
+NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def listed(text: str) -> Network:
@@ -107,7 +107,7 @@ def is_public(address: Address) -> bool:
         return False
     if address.ipv4_mapped is not None:
         return is_public(address.ipv4_mapped)
-    if address in _NAT64:
+    if address in NAT64:
         return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
     return address in _UNICAST_6 and not any(address in network for network in _SPECIAL_6)
 

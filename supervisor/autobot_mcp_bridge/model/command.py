@@ -3,6 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+# The variable by which the program for a `url` is told of its headers, in JSON: each name's text, or
+# an object with `variable`, which has the path of the secret's file, and `prefix`.
+HEADERS = "MCP_BRIDGE_HEADERS"
+
 
 @dataclass(frozen=True, slots=True)
 class Command:

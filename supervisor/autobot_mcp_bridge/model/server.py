@@ -4,12 +4,14 @@ The model is the only place that knows keys, types and defaults; the JSON Schema
 the documentation are generated from it. An unknown key is an error.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from autobot_mcp_bridge.model import credential
-from autobot_mcp_bridge.model.credential import CredentialEntry
+from autobot_mcp_bridge.model import credential, header
+from autobot_mcp_bridge.model.credential import Credential, CredentialEntry
+from autobot_mcp_bridge.model.header import HeaderEntry
 from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, PART_IN_WORDS, ServerId
 from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
 
@@ -25,6 +27,7 @@ UserName = Annotated[str, Field(pattern=_USER)]
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
 Word = Annotated[str, Field(pattern=_WORD)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+HeaderName = Annotated[str, Field(pattern=header.HEADER)]
 Scope = Annotated[str, Field(pattern=_SCOPE)]
 AbsolutePath = Annotated[str, Field(pattern=_PATH)]
 # systemd.resource-control(5), CPUWeight= and IOWeight=; it ignores a unit's value beyond it.
@@ -33,6 +36,7 @@ MOST_TASKS = 1 << 22  # PID_MAX_LIMIT of the kernel
 MOST_OPEN_FILES = 1 << 20  # the default of fs.nr_open, above which setrlimit(2) fails
 # Each pattern in words, for people who made a mistake.
 PATTERNS = {
+    **header.PATTERNS,
     _PART: PART_IN_WORDS,
     _SHA256: "64 hexadecimal digits in lower case",
     _WORD: "text without a NUL or a newline",
@@ -178,14 +182,16 @@ class ServerSpec(Record):
     max_exposure: float | None = Field(
         None, ge=0, le=10, description="the most that systemd-analyze security may give its unit"
     )
-    url: str | None = Field(None, description="an upstream instead of a command")
-    headers: dict[str, str] = Field(default_factory=dict, description="headers for the upstream")
+    url: str | None = Field(None, description="a remote server's endpoint, instead of a command")
+    headers: dict[HeaderName, HeaderEntry] = Field(
+        default_factory=dict, description="with url: what each request to it carries, see below"
+    )
 
     @model_validator(mode="after")
     def _relations(self) -> Self:
         _ = self.id
         if not self.command and self.url is None:
-            raise ValueError("command: allowed is a list of at least one word")
+            raise ValueError("command: allowed is a list of at least one word, or url instead")
         if self.run_as == "root":
             raise ValueError("run_as: allowed is any user but root")
         if self.command and not self.command[0]:
@@ -200,12 +206,24 @@ class ServerSpec(Record):
     def instance(self) -> str:
         return self.id.instance
 
+    @property
+    def secrets(self) -> Mapping[str, Credential]:
+        """Every secret that its unit loads, by the variable that has it or its path."""
+        of_headers = {
+            header.variable(name): header.credential(each)
+            for name, each in self.headers.items()
+            if each.credential is not None
+        }
+        return {**self.credentials, **of_headers}
+
     def process_view(self, *, units: bool) -> dict[str, Any]:
         """The part whose change needs a new process; the rest is changed in place.
 
         apply changes the limits of a running unit's cgroup, but not what its sandbox was made of.
         """
-        keys = {"command", "env", "credentials", "cwd", "sessions", "url", "run_as"}
+        keys = {"command", "env", "credentials", "cwd", "sessions", "url", "headers", "run_as"}
+        if self.url is not None:
+            keys |= {"network", "caps"}  # its program is told of them
         if not units:
             return self.model_dump(include={*keys, "limits"})
         keys |= {"paths", "root", "groups", "network", "profile"}

@@ -28,8 +28,6 @@ HANDSHAKE_REQUESTS = COMMON_REQUESTS | {
 MODERN_REQUESTS = COMMON_REQUESTS | {"server/discover", "subscriptions/listen"}
 # Methods of the handshake era that do not exist in the modern one, whatever methods.allow says.
 REMOVED_IN_MODERN = HANDSHAKE_REQUESTS - COMMON_REQUESTS
-# Which of params names the thing that a request is about (2026-07-28 transports, Mcp-Name).
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 def allowed(method: str, known: frozenset[str], more: tuple[str, ...]) -> bool:

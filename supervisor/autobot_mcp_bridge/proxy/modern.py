@@ -14,13 +14,19 @@ from autobot_mcp_bridge.model.errors import (
     UNSUPPORTED_VERSION,
     CallError,
 )
+from autobot_mcp_bridge.model.mirrored import (
+    METHOD_HEADER,
+    NAME_HEADER,
+    NAMED_BY,
+    PARAM_HEADER,
+    Mirrored,
+)
 from autobot_mcp_bridge.model.versions import (
     META_CAPABILITIES,
     META_VERSION,
     MODERN,
     MODERN_KEYS,
 )
-from autobot_mcp_bridge.policy.methods import NAMED_BY
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal
@@ -28,11 +34,7 @@ from autobot_mcp_bridge.proxy.listening import listen
 from autobot_mcp_bridge.proxy.replies import NULL, call_error_reply, error_reply, json_reply
 from autobot_mcp_bridge.proxy.served import Served
 from autobot_mcp_bridge.proxy.streams import answer, event
-from autobot_mcp_bridge.sessions.catalog import Mirrored
 
-METHOD_HEADER = "Mcp-Method"
-NAME_HEADER = "Mcp-Name"
-PARAM_HEADER = "Mcp-Param-"
 VISIBLE = re.compile(r"[\x21-\x7e \t]*")
 NUMBER = re.compile(r"-?\d{1,16}(\.0*)?")
 BASE64_START, BASE64_END = "=?base64?", "?="
@@ -114,9 +116,7 @@ def _check_mirrored(
     for each in mirrored:
         name = PARAM_HEADER + each.header
         sent = _single(request, name, client_id)
-        value: Any = params.get("arguments")
-        for step in each.path:
-            value = value.get(step) if isinstance(value, dict) else None
+        value = each.find(params.get("arguments"))
         if value is None and sent is None:
             continue
         fits = sent is not None and VISIBLE.fullmatch(sent) is not None

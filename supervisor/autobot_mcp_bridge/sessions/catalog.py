@@ -6,34 +6,18 @@ a new process lists others; and the parameters that clients mirror into headers 
 """
 
 import hashlib
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.jsonrpc import Answer
+from autobot_mcp_bridge.model.mirrored import Mirrored
 from autobot_mcp_bridge.model.versions import Era
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.supervision.journal import Memory
 
 _TOOLS = "tools"
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# How deep an annotated parameter may lie, and how many of one tool are known: a request has no more
-# headers, and each call of 50000 held the loop for 40 ms (measured).
-MAX_STEPS = 16
-MAX_MIRRORED = 100
 # Bytes of tools/list that are read for them, over all pages.
 MAX_LISTED = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Mirrored:
-    """A parameter that a client repeats in a header: `Mcp-Param-` and the name."""
-
-    header: str
-    path: tuple[str, ...]
 
 
 class Catalog:
@@ -103,31 +87,3 @@ def _is_private(answer: Answer) -> bool:
 
 def digest_of(answer: Answer) -> str:
     return hashlib.sha256(answer.encode(b"0")).hexdigest()
-
-
-def mirrored_of(tools: object) -> Iterator[tuple[str, tuple[Mirrored, ...]]]:
-    """The annotated tools of one page of tools/list."""
-    for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
-            continue
-        found = tuple(islice(_annotated(tool.get("inputSchema"), ()), MAX_MIRRORED))
-        if found:
-            yield name, found
-
-
-def _annotated(schema: object, path: tuple[str, ...]) -> Iterator[Mirrored]:
-    """Those that are reachable by `properties` alone; what breaks the rules is no annotation."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or len(path) >= MAX_STEPS:
-        return
-    for name, inner in properties.items():
-        if not isinstance(inner, dict):
-            continue
-        header = inner.get("x-mcp-header")
-        if isinstance(header, str) and _TOKEN.fullmatch(header) and _is_primitive(inner):
-            yield Mirrored(header, (*path, name))
-        yield from _annotated(inner, (*path, name))
-
-
-def _is_primitive(schema: dict[str, Any]) -> bool:
-    return schema.get("type") in ("string", "integer", "boolean")

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from autobot_mcp_bridge.model.mirrored import Mirrored
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.principals import Principal
-from autobot_mcp_bridge.sessions.catalog import Mirrored
 from autobot_mcp_bridge.sessions.exchange import Exchange
 from autobot_mcp_bridge.sessions.listeners import Listener
 from autobot_mcp_bridge.sessions.session import Session, SessionTable

@@ -5,8 +5,9 @@ from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.model.mirrored import Mirrored, mirrored_of
 from autobot_mcp_bridge.model.versions import Era
-from autobot_mcp_bridge.sessions.catalog import MAX_LISTED, Catalog, Mirrored, mirrored_of
+from autobot_mcp_bridge.sessions.catalog import MAX_LISTED, Catalog
 from autobot_mcp_bridge.sessions.dialects import own_request
 from autobot_mcp_bridge.sessions.wishes import OWN_CALL
 

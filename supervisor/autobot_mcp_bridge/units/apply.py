@@ -39,6 +39,7 @@ from autobot_mcp_bridge.units.instances import (
     service_of,
     socket_of,
 )
+from autobot_mcp_bridge.units.packages import remote
 from autobot_mcp_bridge.units.packages.live import is_live
 from autobot_mcp_bridge.units.packages.resolve import resolve
 from autobot_mcp_bridge.units.packages.specs import PackageSpec, parse_command
@@ -106,6 +107,8 @@ class Applier:
         def resolved(spec: ServerSpec) -> Command | PackageSpec:
             if (own := roots.command(spec)) is not None:
                 return own
+            if spec.url is not None:
+                return remote.command(spec, self.facts.program, units=True)
             found = resolve(spec.command, store, environ, live=is_live(spec))
             if isinstance(found, PackageSpec):
                 fetches.refuse_failed(found, loaded.digest)

@@ -38,7 +38,7 @@ def missing(spec: ServerSpec, facts: Facts) -> Iterator[str]:
 
     Blocks (disk). What an encrypted one holds is not looked at: only a start decrypts it.
     """
-    for variable, credential in sorted(spec.credentials.items()):
+    for variable, credential in sorted(spec.secrets.items()):
         if clause := unusable(credential, facts):
             yield f"{json_path(('credentials', variable))}: {clause}"
 

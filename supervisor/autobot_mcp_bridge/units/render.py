@@ -70,7 +70,7 @@ def context(spec: ServerSpec, command: Command, facts: Facts) -> dict[str, objec
         # The store's own path is executable already, and could not be both (see the unit).
         "read_only": tuple(f"{facts.packages}/{kind.value}" for kind in Kind if rooted is None),
         "protect_home": "tmpfs" if confinement.below_homes(shared) else "yes",
-        "credentials": [_credential(*pair, facts) for pair in sorted(spec.credentials.items())],
+        "credentials": [_credential(*pair, facts) for pair in sorted(spec.secrets.items())],
     }
 
 

@@ -43,7 +43,7 @@ def forget(state_dir: Path, name: str) -> None:
 
 def newest(spec: ServerSpec, rotations: Mapping[str, int]) -> int:
     """The newest time among the server's secrets; 0: none was rotated."""
-    names = (each.name for each in spec.credentials.values() if each.name is not None)
+    names = (each.name for each in spec.secrets.values() if each.name is not None)
     return max((rotations.get(name, 0) for name in names), default=0)
 
 

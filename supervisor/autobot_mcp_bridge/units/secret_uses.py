@@ -11,7 +11,7 @@ from autobot_mcp_bridge.units.escape import MOST_STRING
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One entry of a server's `credentials`."""
+    """One entry of a server's `credentials`, or one of its `headers`."""
 
     instance: str
     variable: str
@@ -24,7 +24,7 @@ class Use:
 def uses_of(specs: Iterable[ServerSpec], name: str | None = None) -> Iterator[Use]:
     """Each use, of one secret or of all."""
     for spec in specs:
-        for variable, credential in spec.credentials.items():
+        for variable, credential in spec.secrets.items():
             if name is None or credential.name == name:
                 yield Use(spec.instance, variable, credential)
 

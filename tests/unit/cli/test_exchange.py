@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.cli.exchange import call_tool, header_value
+from autobot_mcp_bridge.cli.exchange import call_tool
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
+from autobot_mcp_bridge.model.mirrored import header_value
 from autobot_mcp_bridge.policy.origin import OriginRule
 
 SECONDS = 30.0

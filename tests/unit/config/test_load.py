@@ -174,8 +174,6 @@ def test_the_same_server_twice_is_an_error_that_names_both_places(places):
 @pytest.mark.parametrize(
     ("settings", "path"),
     [
-        ({"url": "https://example.net/mcp"}, "url"),
-        ({"headers": {"A": "b"}}, "headers"),
         ({"warm_pool": 1}, "warm_pool"),
     ],
 )

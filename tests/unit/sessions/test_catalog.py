@@ -1,6 +1,6 @@
 """Which parameters of a tool its clients mirror into headers, whatever its schema looks like."""
 
-from autobot_mcp_bridge.sessions.catalog import MAX_MIRRORED, MAX_STEPS, mirrored_of
+from autobot_mcp_bridge.model.mirrored import MAX_MIRRORED, MAX_STEPS, mirrored_of
 
 
 def annotated(header, **more):

@@ -256,7 +256,6 @@ def test_paths_are_bound_not_executable_and_open_the_homes_only_if_needed():
     [
         ({"profile": "npx"}, r"\$\.profile: npx is for a command that begins with npx"),
         ({"sessions": "isolated"}, r"\$\.sessions"),
-        ({"url": "http://localhost/"}, r"\$\.url"),
         ({"env": {"A": "se\ufffecret"}}, r"\$\.env\.A: a surrogate or noncharacter"),
         ({"env": {"A": "x" * 140_000}}, r"\$\.env\.A: allowed are at most 131071 bytes"),
         ({"env": {"A": "a"}, "credentials": {"A": "b"}}, r"\$\.credentials\.A: stands in env"),

@@ -171,7 +171,8 @@ def _abandon(start: asyncio.Task[ServerProcess]) -> None:
 
 def _secrets(spec: ServerSpec, command: Command) -> list[str]:
     values = {**command.env, **spec.env}
-    return [values[name] for name in values if name in spec.env or name in spec.credentials]
+    found = [values[name] for name in values if name in spec.env or name in spec.credentials]
+    return [*found, *(each.text for each in spec.headers.values() if each.text is not None)]
 
 
 def _labelled(logger: logging.Logger) -> Log:

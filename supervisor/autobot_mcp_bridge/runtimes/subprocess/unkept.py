@@ -7,7 +7,9 @@ from autobot_mcp_bridge.model.server import ServerSpec
 
 def unkept(spec: ServerSpec) -> list[str]:
     """One sentence for each; `check` and every start say them."""
-    said = [f"network.mode {spec.network.mode} is not kept: it reaches what this host reaches"]
+    said = []
+    if spec.url is None:  # the program of a remote server looks at addresses itself
+        said = [f"network.mode {spec.network.mode} is not kept: it reaches what this host reaches"]
     if spec.paths.read or spec.paths.write:
         said.append("paths is not kept: file permissions alone decide what it reads and writes")
     if spec.profile is not None or spec.max_exposure is not None:

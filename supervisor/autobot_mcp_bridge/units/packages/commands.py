@@ -5,6 +5,7 @@ A start execs what stands here, offline; nothing is resolved or downloaded then 
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.units.packages import remote
 from autobot_mcp_bridge.units.packages.installer import install_package
 from autobot_mcp_bridge.units.packages.job import InstallError, Job
 from autobot_mcp_bridge.units.packages.live import is_live, misused
@@ -71,6 +73,8 @@ class Packages:
         Raises:
             CallError: INSTALLING while it is not there yet, INSTALL_FAILED with the cause.
         """
+        if spec.url is not None:
+            return remote.command(spec, sys.executable, units=False)
         found = self._found.get(_wanted(spec))
         if (clause := misused(spec)) is not None:
             found = _Failed(f"profile: {clause}")
@@ -86,8 +90,9 @@ class Packages:
 
         What had failed is tried again. Returns once all that is there already can be started.
         """
-        self._specs = tuple(s for s in specs if s.command)
-        seen = await asyncio.to_thread(self._look, {_wanted(spec) for spec in self._specs})
+        self._specs = tuple(specs)
+        wanted_ones = {_wanted(spec) for spec in self._specs if spec.command}
+        seen = await asyncio.to_thread(self._look, wanted_ones)
         for wanted, found in seen.items():
             if isinstance(found, PackageSpec):
                 self._begin(wanted, found)
@@ -174,7 +179,7 @@ class Packages:
 
     async def _settle(self, package: PackageSpec, failed: _Failed | None) -> None:
         """Give every server that wants this package its command, or the cause."""
-        for wanted in {_wanted(spec) for spec in self._specs if not is_live(spec)}:
+        for wanted in {_wanted(spec) for spec in self._specs if spec.command and not is_live(spec)}:
             try:
                 own = parse_command(wanted[0])
             except ValueError:
@@ -193,7 +198,8 @@ class Packages:
         if self._ready is None:
             return
         for spec in self._specs:
-            ready = isinstance(self._found.get(_wanted(spec)), Command)
+            found = self._found.get(_wanted(spec))
+            ready = spec.url is not None or isinstance(found, Command)
             if ready and (spec.instance, _wanted(spec)) not in self._told:
                 self._told.add((spec.instance, _wanted(spec)))
                 self._ready(spec)

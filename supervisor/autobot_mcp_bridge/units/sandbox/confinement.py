@@ -32,6 +32,8 @@ class Facts:
     """Where things lie on this host.
 
     Attributes:
+        python: the host's own.
+        program: the one that has this package.
         state, cache: the roots of StateDirectory= and CacheDirectory= (systemd.exec(5)).
         packages: the store of installed packages, whose files may be executed.
         credentials: the directory with one file for each credential.
@@ -41,6 +43,7 @@ class Facts:
     """
 
     python: str = "/usr/bin/python3"
+    program: str = "/usr/lib/mcp-bridge/venv/bin/python"
     launcher: str = "/usr/lib/mcp-bridge/launch.py"
     state: str = "/var/lib"
     cache: str = "/var/cache"
@@ -99,8 +102,6 @@ def _unbuilt(spec: ServerSpec) -> Iterator[Refusal]:
     yield from network.refusals(spec)
     if spec.sessions != "shared":
         yield ("sessions",), f"{spec.sessions} is not built yet; allowed is shared"
-    if spec.url is not None:
-        yield ("url",), "not built yet for a unit; leave it out"
 
 
 def _strings(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refusal]:
@@ -112,7 +113,7 @@ def _strings(spec: ServerSpec, command: Command, facts: Facts) -> Iterator[Refus
             words.append(escape.word(text))
             size += len(text.encode()) + 1
         except ValueError as error:
-            yield ("command", index), str(error)
+            yield ("command", index) if spec.url is None else ("url",), str(error)
     if sum(len(word.encode()) + 1 for word in words) > MOST_LINE:
         yield ("command",), f"allowed are at most {MOST_LINE} bytes, as written in a unit"
     for name, text in environment(spec, command, facts).items():

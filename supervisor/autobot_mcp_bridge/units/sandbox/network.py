@@ -35,8 +35,9 @@ class Reach:
 
 
 def mode_of(spec: ServerSpec) -> str:
-    """The mode in force: npx and uvx ask their registry, so that theirs is internet by default."""
-    if live.is_live(spec) and "mode" not in spec.network.model_fields_set:
+    """The mode in force: npx, uvx and a remote server need a network, internet by default."""
+    needs_it = live.is_live(spec) or spec.url is not None
+    if needs_it and "mode" not in spec.network.model_fields_set:
         return "internet"
     return spec.network.mode
 
