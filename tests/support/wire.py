@@ -211,6 +211,12 @@ class Connection:
         return shown
 
     @property
+    def protocol(self) -> str | None:
+        """What ALPN has agreed on."""
+        agreed: str | None = self._writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        return agreed
+
+    @property
     def tls_version(self) -> str:
         version: str = self._writer.get_extra_info("ssl_object").version()
         return version

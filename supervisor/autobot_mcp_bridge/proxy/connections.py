@@ -9,7 +9,7 @@ from aiohttp import web
 
 from autobot_mcp_bridge.model.errors import UNAVAILABLE
 from autobot_mcp_bridge.model.host import HostLimits
-from autobot_mcp_bridge.proxy.doors import Door
+from autobot_mcp_bridge.proxy.doors import Door, Handshake
 from autobot_mcp_bridge.proxy.replies import error_reply
 from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
 from autobot_mcp_bridge.proxy.tls import Tls
@@ -55,17 +55,14 @@ class Server(web.Server):
         self._leaving = False
         self._quiet = asyncio.Event()
 
-    def __call__(self) -> asyncio.Protocol:  # type: ignore[override]
+    def __call__(self) -> asyncio.BaseProtocol:  # type: ignore[override]
         """The protocol of one more connection."""
         if self._tls is None:
             return super().__call__()
-        return Door(
-            self._tls, super().__call__, self._write_timeout / 1000, self._opened, self._closed
-        )
-
-    def _opened(self, door: Door) -> None:
+        door = Door(super().__call__, self._closed)
         self._doors[door] = None
         self._make_room(door)
+        return Handshake(self._tls, door, self._write_timeout / 1000)
 
     def _closed(self, door: Door) -> None:
         self._doors.pop(door, None)

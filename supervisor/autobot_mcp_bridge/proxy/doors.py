@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, cast
@@ -11,7 +12,7 @@ from typing import Any, cast
 from autobot_mcp_bridge.proxy.tls import Tls
 
 # Seconds from a connection to the end of its handshake.
-HANDSHAKE = 10.0
+HANDSHAKE = 10
 # Bytes of an answer that wait to be encrypted before its writer is told to wait: as without TLS.
 HIGH_WATER = 64 * 1024
 _SAYS = b"this port speaks HTTPS, not HTTP\n"
@@ -27,107 +28,82 @@ class Door(asyncio.Protocol):
     """A connection that is in its handshake; then it belongs to the protocol that speaks HTTP."""
 
     def __init__(
-        self,
-        tls: Tls,
-        make: Callable[[], asyncio.Protocol],
-        patience: float,
-        opened: Callable[["Door"], None],
-        closed: Callable[["Door"], None],
+        self, make: Callable[[], asyncio.Protocol], closed: Callable[["Door"], None]
     ) -> None:
         """Hand over to what `make` makes.
 
         Args:
-            tls: the certificate in force.
             make: the protocol for what is decrypted.
-            patience: seconds that a closed connection has for what still waits to be encrypted.
-            opened: hears of the beginning of the handshake.
-            closed: hears of its end, before `make` is called; twice does no harm.
+            closed: hears of the end of the handshake, before `make` is called; twice does no harm.
         """
-        self._tls = tls
         self._make = make
-        self._patience = patience
-        self._opened = opened
         self._closed = closed
-        self._early = _Early()
         self._raw: asyncio.Transport | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._answer: socket.socket | None = None
+
+    def began(self, raw: asyncio.Transport) -> None:
+        self._raw = raw
+        # A descriptor of its own outlives the transport, which asyncio closes at the first mistake.
+        self._answer = socket.socket(fileno=os.dup(raw.get_extra_info("socket").fileno()))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        raw = cast("asyncio.Transport", transport)
-        # What comes is for TLS to read, which takes the transport over in the task.
-        raw.pause_reading()
-        self._raw = raw
-        self._task = asyncio.create_task(self._shake(raw), name="handshake")
-        self._task.add_done_callback(self._over)
-        self._opened(self)
+        """The handshake is done."""
+        self._closed(self)
+        tls, raw = cast("asyncio.Transport", transport), cast("asyncio.Transport", self._raw)
+        self._raw = None
+        tls.set_write_buffer_limits(high=HIGH_WATER)
+        protocol = self._make()
+        protocol.connection_made(Encrypted(tls, raw))
+        tls.set_protocol(protocol)
 
     def force_close(self) -> None:
         """Give the handshake up."""
-        if self._task is not None:
-            self._task.cancel()
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self._closed(self)
         if self._raw is not None:
             self._raw.abort()
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            log.error("fault in a handshake", exc_info=fault)
 
-    async def _shake(self, raw: asyncio.Transport) -> None:
-        # A descriptor of its own outlives the transport, which asyncio closes at the first mistake.
-        with socket.socket(fileno=os.dup(raw.get_extra_info("socket").fileno())) as answer:
-            try:
-                async with asyncio.timeout(HANDSHAKE):
-                    await self._tls.ready.wait()
-                    encrypted = await asyncio.get_running_loop().start_tls(
-                        raw,
-                        self._early,
-                        self._tls.context,
-                        server_side=True,
-                        ssl_handshake_timeout=HANDSHAKE,
-                        ssl_shutdown_timeout=self._patience,
-                    )
-            except (OSError, TimeoutError) as error:  # a stranger's, as ssl.SSLError is one
-                log.debug("handshake: %s", error or "it took too long")
-                if getattr(error, "reason", "") == "HTTP_REQUEST":
-                    with suppress(OSError):
-                        answer.send(PLAIN)
-                        answer.shutdown(socket.SHUT_WR)
-                return
-        if encrypted is None:  # the client has gone
-            return
-        self._raw = None
+    def over(self, shaken: asyncio.Future[None]) -> None:
+        """It is, well or not."""
         self._closed(self)
-        encrypted.set_write_buffer_limits(high=HIGH_WATER)
-        self._early.hand_on(Encrypted(encrypted, raw), self._make())
-
-
-class _Early(asyncio.Protocol):
-    """Holds what the client sends with the end of its handshake, before anybody can be given it."""
-
-    def __init__(self) -> None:
-        self._data: list[bytes] = []
-        self._eof = self._lost = False
-        self._error: Exception | None = None
-
-    def data_received(self, data: bytes) -> None:
-        self._data.append(data)
-
-    def eof_received(self) -> None:
-        self._eof = True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost, self._error = True, exc
-
-    def hand_on(self, transport: "Encrypted", protocol: asyncio.Protocol) -> None:
-        if self._lost:
+        error = None if shaken.cancelled() else shaken.exception()
+        if error is not None:
+            log.debug("handshake: %s", error)
+        if self._answer is None:
             return
-        protocol.connection_made(transport)
-        transport.set_protocol(protocol)
-        for data in self._data:
-            protocol.data_received(data)
-        if self._eof:
-            protocol.eof_received()
+        with self._answer as answer:
+            if getattr(error, "reason", "") == "HTTP_REQUEST":
+                with suppress(OSError):
+                    answer.send(PLAIN)
+                    answer.shutdown(socket.SHUT_WR)
+
+
+class Handshake(SSLProtocol):
+    """asyncio's own TLS, which its servers use; uvloop's would not tell of the transport below it."""
+
+    def __init__(self, tls: Tls, door: Door, patience: float) -> None:
+        """Begin with the certificate in force.
+
+        Args:
+            tls: has it.
+            door: hears of the handshake.
+            patience: seconds that a closed connection has for what still waits to be encrypted.
+        """
+        loop = asyncio.get_running_loop()
+        shaken: asyncio.Future[None] = loop.create_future()
+        shaken.add_done_callback(door.over)
+        super().__init__(
+            loop,
+            door,
+            tls.context,
+            shaken,
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE,
+            ssl_shutdown_timeout=patience,
+        )
+        self.door = door
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.door.began(cast("asyncio.Transport", transport))
+        super().connection_made(transport)
 
 
 class Encrypted(asyncio.Transport):
@@ -141,6 +117,7 @@ class Encrypted(asyncio.Transport):
         super().__init__()
         self._tls = tls
         self._raw = raw
+        self._closed = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._tls.write(data)
@@ -166,8 +143,12 @@ class Encrypted(asyncio.Transport):
 
     def close(self) -> None:
         """Say close_notify, and do not wait for the client's (RFC 8446 section 6.1)."""
+        if self._closed:
+            return
+        self._closed = True
+        waits = self._tls.get_write_buffer_size()
         self._tls.close()
-        if not self._tls.get_write_buffer_size():
+        if not waits:
             self._raw.close()
 
     def abort(self) -> None:

@@ -103,12 +103,6 @@ async def listening(
         for runner in runners:
             await runner.setup()
             made.push_async_callback(runner.cleanup)
-        if bridge.tls is not None:
-            await made.enter_async_context(bridge.tls.followed())
-        url = await _listen(main, settings.listen, given.get("http"))
-        if bridge.tls is not None:
-            url = url.replace("http:", "https:", 1)
-        bridge.url = connectable(url)
         operator_url = await _listen(operator, settings.operator, given.get("operator"))
         listener = given.get("control")
         if listener is None:
@@ -117,6 +111,12 @@ async def listening(
             # Only ours: where another proxy runs, we have not come so far.
             made.callback(path.unlink, missing_ok=True)
         await web.SockSite(control, listener).start()
+        if bridge.tls is not None:
+            await made.enter_async_context(bridge.tls.followed())
+        url = await _listen(main, settings.listen, given.get("http"))
+        if bridge.tls is not None:
+            url = url.replace("http:", "https:", 1)
+        bridge.url = connectable(url)
 
         async def leave() -> None:
             # Who connects now waits in the socket, for the next proxy where it is systemd's.

@@ -21,6 +21,8 @@ from autobot_mcp_bridge.config.watch import mark
 # How often the files are looked at. They are read once they have been the same for two looks: the
 # certificate and its key are two files, and whoever renews them writes one after the other.
 POLL = 0.5
+# At boot, when apply is about to take the certificate: whoever connects waits in the socket meanwhile.
+FIRST_WITHIN = 10.0
 # Certificates that are told to the command line as ours: the one in force, and the one before,
 # which a connection that was opened a moment ago has been shown.
 KNOWN = 2
@@ -38,7 +40,6 @@ class Tls:
         current: that one; None before there was any that could be used.
         trouble: why the files are not in force; empty: they are.
         known: fingerprints, newest last.
-        ready: set once there is a certificate.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -46,7 +47,7 @@ class Tls:
         self.current: Certificate | None = None
         self.trouble = ""
         self.known: deque[str] = deque(maxlen=KNOWN)
-        self.ready = asyncio.Event()
+        self._ready = asyncio.Event()
         self._seen = self._marked = ""
         # A fresh context for each certificate, and not load_cert_chain() on the live one: that keeps
         # a certificate for each type of key, so an RSA one would outlive its ECDSA successor, and it
@@ -84,11 +85,17 @@ class Tls:
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """Take over changes of the files within the block, each within a second or two."""
+        """Take over changes of the files within the block, each within a second or two.
+
+        Where there is no certificate yet, one is waited for first, for FIRST_WITHIN seconds.
+        """
         if self.current is not None:
-            self.ready.set()
+            self._ready.set()
         task = asyncio.create_task(self._follow(), name="tls")
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_WITHIN):
+                    await self._ready.wait()
             yield
         finally:
             task.cancel()
@@ -103,7 +110,7 @@ class Tls:
             except Exception:
                 log.exception("fault while reading the certificate")
             if self.current is not None:
-                self.ready.set()
+                self._ready.set()
 
     def _look(self) -> None:
         now, before = mark(*self._files), self._marked
