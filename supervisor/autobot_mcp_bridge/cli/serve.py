@@ -100,7 +100,9 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
         async with bridge, listening(bridge, settings) as where:
             announce(places, where)
             try:
-                hints.start(connectable(where.url), packages)
+                # A certificate is for the name that clients write.
+                url = settings.http.public_url if bridge.tls is not None else None
+                hints.start(url or connectable(where.url), packages)
                 await stop.wait()
                 log.info("stopping")
                 hints.stop()
@@ -167,7 +169,9 @@ def own_tls(settings: HostSettings) -> Tls | None:
     paths = [Path(name) for name in named if name is not None]
     for path in paths:
         if not path.is_absolute():
-            raise UsageError(f"host.toml: $.tls: {path} is a credential; they need systemd")
+            raise UsageError(
+                "host.toml: $.tls: a credential needs systemd; allowed are absolute paths"
+            )
     tls = Tls(*paths)
     try:
         tls.read()

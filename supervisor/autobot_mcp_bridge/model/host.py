@@ -54,7 +54,8 @@ class Http(Record):
         None, description="as clients write it, without a path; needed with oauth.issuer"
     )
     trusted_proxies: tuple[str, ...] = Field(
-        (), description="addresses or networks whose X-Forwarded-For is believed"
+        (),
+        description="addresses or networks of proxies in front, whose X-Forwarded-For is believed",
     )
 
 

@@ -56,7 +56,9 @@ def _address(text: str) -> Ip | None:
     """An address as proxies write it: some with a port, of IPv6 in brackets."""
     text = text.strip()
     if text.startswith("["):
-        text = text[1:].partition("]")[0]
+        text, closed, _ = text[1:].partition("]")
+        if not closed:
+            return None
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
