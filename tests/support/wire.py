@@ -301,7 +301,7 @@ class Connection:
 
     async def close(self) -> None:
         self._writer.close()
-        with suppress(ConnectionError, TimeoutError):
+        with suppress(ConnectionError, TimeoutError, ssl.SSLError):
             async with asyncio.timeout(WITHIN):
                 await self._writer.wait_closed()
 
