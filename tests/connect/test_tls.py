@@ -1,13 +1,19 @@
 """The clients' port by TLS: what is served, and a certificate that is renewed under its clients."""
 
 import asyncio
+import json
+import os
 import signal
 import ssl
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from autobot_mcp_bridge.cli.exchange import call_tool
+from autobot_mcp_bridge.config.errors import UnavailableError
+from clients import drivers
 from support.authority import Authority
 from support.bridge import Bridge
 from support.client import text_of
@@ -289,3 +295,85 @@ async def test_a_large_answer_arrives_whole_by_tls(pair):
     async with pair.bridge() as bridge, bridge.session("files") as session:
         text = "x" * (700 << 10)
         assert text_of(await session.call("echo", {"text": text}, within=60)) == text
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("kind", ["python", "node"])
+async def test_the_official_clients_come_by_a_private_authority_and_not_without_it(
+    pair, kind, need, tmp_path_factory
+):
+    if kind == "node":
+        need("clients")
+
+    def drive(folder: Path):
+        if kind == "python":
+            return drivers.python_mcp(target, "auto", folder)
+        return drivers.node_script("ts_v1.mjs", target, "legacy", folder)
+
+    async with pair.bridge() as bridge:
+        target = drivers.Target(
+            bridge.url("files"), bridge.token("files"), "echo", {"text": "across"}
+        )
+        seen = await drive(pair.certificate.parent)
+        assert "across" in seen.text
+        with pytest.raises(drivers.ClientError):
+            await drive(tmp_path_factory.mktemp("stranger"))
+
+
+async def cli(bridge: Bridge, *words: str, **environ: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", *words, *bridge.options),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, **environ},
+    )
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()
+
+
+async def test_the_command_line_calls_its_own_proxy_by_tls_before_and_after_a_renewal(pair):
+    async with pair.bridge() as bridge:
+        words = ("call", "files", "echo", '{"text": "by hand"}')
+        token = {"MCP_BRIDGE_TOKEN": bridge.token("files")}
+        assert await cli(bridge, *words, **token) == (0, "by hand\n")
+        await shows(bridge, pair.renew())
+        assert await cli(bridge, *words, **token) == (0, "by hand\n")
+        listed = json.loads((await cli(bridge, "list", "--json"))[1])
+        assert listed["url"] == bridge.base
+
+
+async def test_a_stranger_at_the_proxys_address_is_sent_no_token(pair):
+    async with pair.bridge() as bridge:
+        with pytest.raises(UnavailableError, match="not the proxy's"):
+            await asyncio.to_thread(
+                call_tool,
+                bridge.url("files"),
+                "mcpb_secret",
+                "echo",
+                {},
+                20.0,
+                lambda _shown: False,
+            )
+        assert " POST " not in bridge.log()
+
+
+async def test_check_says_how_long_the_certificate_counts_and_why_it_does_not(pair):
+    pair.renew(days=60.5)
+    async with pair.bridge() as bridge:
+        status, said = await cli(bridge, "check")
+        assert status == 0
+        assert "tls: the certificate for localhost, 127.0.0.1 counts for 60 days more" in said
+        expired(pair)
+        status, said = await cli(bridge, "check")
+        assert (status, "certificate has expired" in said) == (65, True)
+
+
+async def test_an_address_beyond_loopback_needs_no_word_with_tls(pair):
+    host = {"listen": {"address": "0.0.0.0"}, "http": {"allowed_hosts": ["127.0.0.1"]}}
+    async with pair.bridge(host=host) as bridge:
+        assert bridge.base.startswith("https://127.0.0.1:")
+        async with bridge.modern("files") as client:
+            assert await client.text("echo", text="here") == "here"
