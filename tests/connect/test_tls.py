@@ -14,6 +14,7 @@ import pytest
 from autobot_mcp_bridge.cli.exchange import call_tool
 from autobot_mcp_bridge.config.errors import UnavailableError
 from clients import drivers
+from support import proc
 from support.authority import Authority
 from support.bridge import Bridge
 from support.client import text_of
@@ -24,6 +25,7 @@ from support.wire import Connection, raw_exchange
 STREAMS = 200
 RENEWALS = 3
 CALLERS = 4
+CAP = 32  # MiB
 
 
 class Pair:
@@ -291,10 +293,47 @@ async def test_slow_handshakes_hold_no_place_of_others_and_end_in_time(pair):
             await stream.close()
 
 
-async def test_a_large_answer_arrives_whole_by_tls(pair):
-    async with pair.bridge() as bridge, bridge.session("files") as session:
-        text = "x" * (700 << 10)
-        assert text_of(await session.call("echo", {"text": text}, within=60)) == text
+async def test_a_result_of_20_mib_costs_at_most_four_times_its_cap_by_tls(pair):
+    wide = echo("files", caps={"line": f"{CAP}M"})
+    async with pair.bridge(wide) as bridge, bridge.session("files") as session:
+        await session.text("pid")
+        base = proc.rss(bridge.pid)
+        proc.forget_peak(bridge.pid)
+        answer = await session.call("echo", {"size": 20 << 20}, within=60)
+        assert text_of(answer) == "x" * (20 << 20)
+        assert proc.peak(bridge.pid) - base <= 4 * (CAP << 20)
+
+
+async def test_answers_that_nobody_reads_are_bounded_by_tls_too(pair):
+    async with pair.bridge(echo("files", caps={"line": "16M"})) as bridge:
+        async with bridge.modern("files") as client:
+            message = client.call_of("echo", {"size": 8 << 20}, 1)
+            client.deaf = True
+            streams = []
+            for _ in range(34):  # of 8 MiB each, of which the kernel takes 3; 128 MiB may wait
+                stream = await client.open_stream(message, headers={"Accept": "application/json"})
+                streams.append(stream)
+            statuses = [stream.status for stream in streams]
+            assert statuses[:8] == [200] * 8
+            assert 503 in statuses[8:]
+            for stream in streams:
+                stream.reset()
+            client.deaf = False
+            assert await client.text("echo", text="next") == "next"
+
+
+async def test_a_client_that_takes_nothing_of_its_answer_is_dropped_by_tls_too(pair):
+    limits = {"write_timeout": "1s"}
+    async with pair.bridge(host={"limits": limits}) as bridge:
+        async with bridge.modern("files") as client:
+            await client.text("pid")
+            before = proc.descriptors(bridge.pid)
+            client.deaf = True
+            message = client.call_of("echo", {"size": 3 << 20}, 1)
+            deaf = await client.open_stream(message, headers={"Accept": "application/json"})
+            assert proc.descriptors(bridge.pid) > before
+            await eventually(lambda: proc.descriptors(bridge.pid) <= before, within=20)
+            deaf.reset()
 
 
 @pytest.mark.clients

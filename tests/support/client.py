@@ -159,7 +159,7 @@ class Client:
 
     async def _connect(self) -> Connection:
         if self.deaf:
-            return await narrow(self.url)
+            return await narrow(self.url, self.tls)
         return await Connection.open(self.url, self.dial, tls=self.tls)
 
     @asynccontextmanager

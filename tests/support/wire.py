@@ -373,6 +373,6 @@ def narrow_socket() -> socket.socket:
     return made
 
 
-async def narrow(url: str) -> Connection:
+async def narrow(url: str, tls: ssl.SSLContext | None = None) -> Connection:
     """A connection by such a socket, which reads little that it is not asked for."""
-    return await Connection.open(url, narrow_socket, limit=LITTLE)
+    return await Connection.open(url, narrow_socket, limit=LITTLE, tls=tls)

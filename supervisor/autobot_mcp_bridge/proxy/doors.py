@@ -123,8 +123,7 @@ class Encrypted(asyncio.Transport):
         self._tls.write(data)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        # One record for a head with its body, and not one for each.
-        self._tls.write(b"".join(list_of_data))
+        self._tls.writelines(list_of_data)
 
     def write_eof(self) -> None:
         self._tls.write_eof()
