@@ -185,12 +185,26 @@ async def test_the_key_is_read_by_nobody_but_root_and_the_proxy(product, acme):
     assert "PRIVATE KEY" not in "".join(product.logs("-n", "500"))
 
 
-async def test_a_key_that_is_a_secret_of_the_host_serves(product, acme):
+async def test_a_key_that_is_a_secret_of_the_host_serves_and_is_rotated_without_a_restart(
+    product, acme
+):
     acme.issue()
     key = product.container.check("cat", f"{LIVE}/privkey.pem")
     product.container.check("mcp-bridge", "secret", "set", "mcp-key", stdin=key)
     product.container.check("rm", f"{LIVE}/privkey.pem")
     await served(product, acme, key="mcp-key")
+    before = invocation(product)
+    refused = product.container.run("mcp-bridge", "secret", "rm", "mcp-key")
+    assert refused.status == 64 and "in use: host.toml (tls.key)" in refused.err
+
+    await asyncio.to_thread(acme.issue)
+    key = product.container.check("cat", f"{LIVE}/privkey.pem")
+    product.container.check("mcp-bridge", "secret", "rotate", "mcp-key", stdin=key)
+    await shows(product, acme)
+    assert invocation(product) == before
+    product.write("/etc/mcp-bridge/host.toml", "")
+    product.container.check("mcp-bridge", "apply")
+    product.container.check("mcp-bridge", "secret", "rm", "mcp-key")
 
 
 async def test_a_boot_serves_the_certificate_again(product, acme):
