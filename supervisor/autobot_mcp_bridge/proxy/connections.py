@@ -30,9 +30,10 @@ class Server(web.Server):
     """aiohttp's server, bounded by host.toml's [limits].
 
     One connection more than `connections` closes the oldest other one that is in its TLS handshake,
-    else the oldest that has no request; if all have one, itself. One without a whole request head for `connection_idle` is closed by aiohttp. One whose
-    peer takes nothing of an answer for `write_timeout` is closed by the kernel (TCP_USER_TIMEOUT,
-    tcp(7), which counts while the peer's window is shut): that needs no timer around each write.
+    else the oldest that has no request; if all have one, itself. One without a whole request head
+    for `connection_idle` is closed by aiohttp. One whose peer takes nothing of an answer for
+    `write_timeout` is closed by the kernel (TCP_USER_TIMEOUT, tcp(7), which counts while the peer's
+    window is shut): that needs no timer around each write.
     """
 
     def __init__(self, handler: Handler, limits: HostLimits, tls: Tls | None = None) -> None:

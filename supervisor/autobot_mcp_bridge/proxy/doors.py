@@ -38,6 +38,7 @@ class Door(asyncio.Protocol):
         """
         self._make = make
         self._closed = closed
+        self._refused = False
         self._raw: asyncio.Transport | None = None
         self._answer: socket.socket | None = None
 
@@ -45,6 +46,8 @@ class Door(asyncio.Protocol):
         self._raw = raw
         # A descriptor of its own outlives the transport, which asyncio closes at the first mistake.
         self._answer = socket.socket(fileno=os.dup(raw.get_extra_info("socket").fileno()))
+        if self._refused:
+            raw.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake is done."""
@@ -57,7 +60,9 @@ class Door(asyncio.Protocol):
         tls.set_protocol(protocol)
 
     def force_close(self) -> None:
-        """Give the handshake up."""
+        """Give the handshake up; before it has begun, too."""
+        self._refused = True
+        self._closed(self)
         if self._raw is not None:
             self._raw.abort()
 

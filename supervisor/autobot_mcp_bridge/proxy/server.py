@@ -147,7 +147,7 @@ def check_address(settings: HostSettings, given: Mapping[str, socket.socket]) ->
             continue
         raise UsageError(
             f"{table}.address {address}: others than this machine could connect, without TLS; "
-            "say listen.beyond_loopback = true in host.toml if that is meant"
+            "say listen.beyond_loopback = true in host.toml if that is meant, or give it tls"
         )
 
 
