@@ -40,6 +40,7 @@ VALUES = {
             "listen": {"port": 8770, "beyond_loopback": True},
             "http": {"allowed_hosts": ["bücher.example", 'a"b']},
             "limits": {"session_idle": "1h"},
+            "tls": {"certificate": "/etc/tls/a.pem", "key": "mcp-key"},
         }
     },
 }
