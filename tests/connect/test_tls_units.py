@@ -234,3 +234,27 @@ async def test_the_command_line_calls_by_tls(product, acme):
     words = ("mcp-bridge", "call", "sealed", "echo", '{"text": "by hand"}')
     said = product.container.check("env", f"MCP_BRIDGE_TOKEN={token}", *words)
     assert said.strip() == "by hand"
+
+
+def test_systemd_loads_a_credential_at_a_start_only(product):
+    """Why apply copies the certificate: a reload of the unit has the old one still."""
+    container, unit = product.container, "credential-probe"
+    container.check("sh", "-c", "echo old > /root/credential")
+    container.check(
+        *(
+            "systemd-run",
+            "--quiet",
+            f"--unit={unit}",
+            "--property=LoadCredential=x:/root/credential",
+        ),
+        *("--property=ExecReload=/bin/true", "sleep", "1000"),
+    )
+    loaded = ("cat", f"/run/credentials/{unit}.service/x")
+    try:
+        assert container.check(*loaded) == "old\n"
+        container.check("sh", "-c", "echo new > /root/credential")
+        container.check("systemctl", "reload", unit)
+        assert container.check(*loaded) == "old\n"
+    finally:
+        container.check("systemctl", "stop", unit)
+        container.check("rm", "/root/credential")
