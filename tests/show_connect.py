@@ -44,6 +44,13 @@ CHECKS: dict[str, Check] = {
     "tls": of_file(
         "a renewed certificate, 200 open streams", "test_tls.py", lost_streams=0, failed_calls=0
     ),
+    "tls-units": of_file(
+        "a renewed certificate, the proxy as a unit",
+        "test_tls_units.py",
+        "-m",
+        "lab",
+        lost_streams=0,
+    ),
     "fronts": of_file("nginx and Caddy in front", "test_fronts.py", failed_calls=0),
     "shells": of_file("completion and man pages", "test_shells.py"),
     "units": of_file("the same of units of systemd", "test_units.py", "-m", "lab"),

@@ -57,11 +57,21 @@ class ClientError(Exception):
 
 
 def environment(state: Path) -> dict[str, str]:
-    """Nothing of the caller's but PATH; HOME is a folder of the test's own."""
+    """Nothing of the caller's but PATH; HOME is a folder of the test's own.
+
+    With an authority's certificate in it (support/authority.py) the client trusts that, too.
+    """
     path = os.environ.get("PATH", os.defpath)
     if setup.installed():
         path = f"{setup.node().parent}{os.pathsep}{path}"
+    authority = state / "ca.pem"
+    trusts = (
+        {"SSL_CERT_FILE": str(authority), "NODE_EXTRA_CA_CERTS": str(authority)}
+        if authority.exists()
+        else {}
+    )
     return {
+        **trusts,
         "PATH": path,
         "HOME": str(state),
         "MCP_REMOTE_CONFIG_DIR": str(state),

@@ -55,6 +55,15 @@ CASES = {
         {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x40 0x40"},
         {f"mcp_bridge_issuer_ok{{{HOST}}}": "1x55 0x30"},
     ),
+    # promtool's clock begins at 0.
+    "McpBridgeCertificateExpires": (
+        {f"mcp_bridge_tls_expires_timestamp_seconds{{{HOST}}}": f"{13 * 86400}x90"},
+        {f"mcp_bridge_tls_expires_timestamp_seconds{{{HOST}}}": f"{15 * 86400}x90"},
+    ),
+    "McpBridgeCertificateRefused": (
+        {f"mcp_bridge_tls_ok{{{HOST}}}": "1x50 0x30"},
+        {f"mcp_bridge_tls_ok{{{HOST}}}": "1x57 0x30"},
+    ),
     "McpBridgeInternalErrors": (
         calls(ok="0+9x90", internal=NEW),
         calls(ok="0+9x90", internal="1x90"),

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,8 @@ from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.egress import EgressFamilies
-from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
+from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies, TlsFamilies
+from autobot_mcp_bridge.proxy.tls import Tls
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
 from autobot_mcp_bridge.supervision.cgroups import EVENTS
@@ -80,11 +82,13 @@ def of_units():
     events = dict.fromkeys(EVENTS, 0)
     units.add(spec_of("files"), Usage(1, 1, 1, events, 1, 1, 1.0, 1.0))
     host = HostFamilies({Promise.MEMORY: Kept(kept=True)})
+    tls = TlsFamilies(Tls(Path("/dev/null"), Path("/dev/null")))
     disk = DiskFamilies(Disk(1.0, {"files": {"state": 1}}), ["files"])
     egress = EgressFamilies({"files": Counts(1, Counter(not_listed=1), 1)})
     return {
         sample.name: set(sample.labels)
-        for metric in (*units.collect(), *host.collect(), *disk.collect(), *egress.collect())
+        for family in (units, host, tls, disk, egress)
+        for metric in family.collect()
         for sample in metric.samples
     }
 

@@ -33,12 +33,14 @@ SPEC = ServerSpec.model_validate(
 VALUES = {
     "50-mcp-bridge.conf.j2": render.context(SPEC, Command(SPEC.command), FACTS),
     "listen.conf.j2": {"address": "192.0.2.7:8770", "loopback": False},
+    "watch.conf.j2": {"folders": ["/etc/letsencrypt/live/a", "/srv/100% of it"]},
     "environment.j2": {"variables": {"PIP_INDEX_URL": "https://a:b@mirror/'<&>", "EMPTY": ""}},
     "host.toml.j2": {
         "tables": {
             "listen": {"port": 8770, "beyond_loopback": True},
             "http": {"allowed_hosts": ["bücher.example", 'a"b']},
             "limits": {"session_idle": "1h"},
+            "tls": {"certificate": "/etc/tls/a.pem", "key": "mcp-key"},
         }
     },
 }

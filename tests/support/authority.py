@@ -1,12 +1,14 @@
 """A certificate authority of a test's own."""
 
 import datetime as dt
+import ipaddress
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 _DAY = dt.timedelta(days=1)
@@ -57,12 +59,57 @@ class Authority:
         context.load_cert_chain(file)
         return context
 
+    def renew(
+        self,
+        certificate: Path,
+        key: Path | None = None,
+        *,
+        names: Iterable[str] = ("localhost", "127.0.0.1"),
+        days: float = 1.0,
+        rsa_key: bool = False,
+    ) -> bytes:
+        """Write a chain, and its new key, each at once; the certificate in DER.
+
+        Args:
+            certificate: its file.
+            key: its key's; None: the key is written nowhere.
+            names: hosts and addresses.
+            days: until it expires; less than 0: it has.
+            rsa_key: RSA, not ECDSA.
+        """
+        private: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+        if rsa_key:
+            private = rsa.generate_private_key(65537, 2048)
+        else:
+            private = ec.generate_private_key(ec.SECP256R1())
+        found: list[x509.GeneralName] = []
+        for name in names:
+            try:
+                found.append(x509.IPAddress(ipaddress.ip_address(name)))
+            except ValueError:
+                found.append(x509.DNSName(name))
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
+        builder = self._begun(subject, private, days)
+        for extension in (x509.SubjectAlternativeName(found), identifier):
+            builder = builder.add_extension(extension, critical=False)
+        signed = builder.sign(self._key, hashes.SHA256())
+        pem = serialization.Encoding.PEM
+        _replace(certificate, signed.public_bytes(pem) + self.file.read_bytes(), 0o644)
+        if key is not None:
+            form = serialization.PrivateFormat.PKCS8
+            _replace(key, private.private_bytes(pem, form, serialization.NoEncryption()), 0o600)
+        return signed.public_bytes(serialization.Encoding.DER)
+
     def client(self) -> ssl.SSLContext:
         """What a client needs that trusts this authority only."""
         return ssl.create_default_context(cafile=str(self.file))
 
     def _begun(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey,
+        days: float = 1.0,
     ) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC)
         return (
@@ -71,9 +118,16 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _DAY)
-            .not_valid_after(now + _DAY)
+            .not_valid_before(now - 10 * _DAY)
+            .not_valid_after(now + days * _DAY)
             .add_extension(
                 x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
             )
         )
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_bytes(data)
+    fresh.chmod(mode)
+    fresh.rename(path)

@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import signal
+import ssl
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -70,6 +71,7 @@ class Bridge:
         self._allowed_faults = faults
         self._python = python
         self._tokens: dict[str, str] = {}
+        self.trusts: ssl.SSLContext | None = None  # of clients, where it serves https
         self.root = Path()
         self.process: asyncio.subprocess.Process | None = None
         self.base = self.operator = ""
@@ -255,10 +257,14 @@ class Bridge:
         return self._tokens[instance]
 
     def session(self, instance: str, *, token: str = "", **options: Any) -> Session:
-        return Session(self.url(instance), token or self.token(instance), **options)
+        client = Session(self.url(instance), token or self.token(instance), **options)
+        client.tls = self.trusts
+        return client
 
     def modern(self, instance: str, **options: Any) -> Modern:
-        return Modern(self.url(instance), self.token(instance), **options)
+        client = Modern(self.url(instance), self.token(instance), **options)
+        client.tls = self.trusts
+        return client
 
     # What an operator sees
 

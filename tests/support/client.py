@@ -4,6 +4,7 @@ import asyncio
 import base64
 import itertools
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -83,6 +84,7 @@ class Client:
         self.token = token
         self.ids = ids if ids is not None else itertools.count(1000)
         self.dial: Dial | None = None
+        self.tls: ssl.SSLContext | None = None  # for https
         self.deaf = False  # its new connections take little before it is read
         self._idle: list[Connection] = []
         self._keeps = True
@@ -156,7 +158,9 @@ class Client:
         return self._idle.pop() if self._idle else await self._connect()
 
     async def _connect(self) -> Connection:
-        return await (narrow(self.url) if self.deaf else Connection.open(self.url, self.dial))
+        if self.deaf:
+            return await narrow(self.url, self.tls)
+        return await Connection.open(self.url, self.dial, tls=self.tls)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:

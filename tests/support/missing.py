@@ -22,7 +22,7 @@ from lab.places import default_cache
 from lab.problems import LabError
 from lab.vm_image import image
 from rules.tree import ROOT
-from support.promtool import CannotFetchError, promtool
+from support.unpacked import CannotFetchError, program
 
 PREFIX = "could not run: "
 # A registry that does not answer a HEAD for one small package in this time is taken as missing.
@@ -123,11 +123,14 @@ def _ansible() -> Path:
     return Path(found)
 
 
-def _promtool() -> Path:
-    try:
-        return promtool()
-    except CannotFetchError as error:
-        raise MissingError(f"promtool: {error}") from error
+def _unpacked(name: str) -> Callable[[], object]:
+    def find() -> Path:
+        try:
+            return program(name)
+        except CannotFetchError as error:
+            raise MissingError(f"{name}: {error}") from error
+
+    return find
 
 
 def _module(name: str) -> Callable[[], object]:
@@ -142,6 +145,7 @@ def _module(name: str) -> Callable[[], object]:
 
 PROVIDERS: dict[str, Callable[[], object]] = {
     "ansible": _ansible,
+    "caddy": _unpacked("caddy"),
     "clients": _clients,
     "dbus_fast": _module("dbus_fast"),
     "dbus_next": _module("dbus_next"),
@@ -149,10 +153,11 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "issuer": _issuer,
     "lab": _lab,
     "mcp-proxy": _python_client("mcp-proxy"),
+    "nginx": _unpacked("nginx"),
     "node22": _node22,
     "npm": _npm,
     "npm registry": _npm_registry,
-    "promtool": _promtool,
+    "promtool": _unpacked("promtool"),
     "root": _root,
     "vm": _vm,
 }

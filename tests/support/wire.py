@@ -5,6 +5,7 @@ import ctypes
 import json
 import select
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -167,7 +168,13 @@ class Connection:
         self.reusable = True
 
     @classmethod
-    async def open(cls, url: str, dial: Dial | None = None, limit: int = _LIMIT) -> Self:
+    async def open(
+        cls,
+        url: str,
+        dial: Dial | None = None,
+        limit: int = _LIMIT,
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
         """Connect; by a socket of `dial`'s, where the address means something elsewhere only.
 
         Of what nobody asked for yet twice `limit` bytes are read.
@@ -180,16 +187,39 @@ class Connection:
                     await asyncio.get_running_loop().sock_connect(
                         made, (parts.hostname, parts.port)
                     )
-                    return cls(*await asyncio.open_connection(sock=made, limit=limit))
+                    name = parts.hostname if tls is not None else None
+                    opened = await asyncio.open_connection(
+                        sock=made, limit=limit, ssl=tls, server_hostname=name
+                    )
+                    return cls(*opened)
                 except BaseException:
                     made.close()
                     raise
-            return cls(*await asyncio.open_connection(parts.hostname, parts.port, limit=limit))
+            return cls(
+                *await asyncio.open_connection(parts.hostname, parts.port, limit=limit, ssl=tls)
+            )
 
     @classmethod
     async def open_unix(cls, path: str) -> Self:
         async with asyncio.timeout(WITHIN):
             return cls(*await asyncio.open_unix_connection(path, limit=_LIMIT))
+
+    @property
+    def certificate(self) -> bytes:
+        """What the other side has shown, in DER."""
+        shown: bytes = self._writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return shown
+
+    @property
+    def protocol(self) -> str | None:
+        """What ALPN has agreed on."""
+        agreed: str | None = self._writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        return agreed
+
+    @property
+    def tls_version(self) -> str:
+        version: str = self._writer.get_extra_info("ssl_object").version()
+        return version
 
     @property
     def ended(self) -> bool:
@@ -271,7 +301,7 @@ class Connection:
 
     async def close(self) -> None:
         self._writer.close()
-        with suppress(ConnectionError, TimeoutError):
+        with suppress(ConnectionError, TimeoutError, ssl.SSLError):
             async with asyncio.timeout(WITHIN):
                 await self._writer.wait_closed()
 
@@ -343,6 +373,6 @@ def narrow_socket() -> socket.socket:
     return made
 
 
-async def narrow(url: str) -> Connection:
+async def narrow(url: str, tls: ssl.SSLContext | None = None) -> Connection:
     """A connection by such a socket, which reads little that it is not asked for."""
-    return await Connection.open(url, narrow_socket, limit=LITTLE)
+    return await Connection.open(url, narrow_socket, limit=LITTLE, tls=tls)

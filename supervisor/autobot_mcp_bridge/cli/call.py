@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     places = places_of(args)
     url = proxy_url(places).rstrip("/") + server.path
     token = _token(args, places, server)
-    answer = _patiently(url, token, args, arguments, lambda: _installs(places, server))
+    answer = _patiently(url, token, args, arguments, places, server)
     if args.json:
         print_json(answer)
     return _shown(answer, quiet=args.json)
@@ -71,22 +70,34 @@ def _patiently(
     token: str,
     args: argparse.Namespace,
     arguments: dict[str, Any],
-    installs: Callable[[], bool],
+    places: Places,
+    server: ServerId,
 ) -> dict[str, Any]:
     """Call, again once the server's package is installed, within --timeout altogether."""
     by = time.monotonic() + args.timeout
     told = False
     while True:
         left = max(by - time.monotonic(), 0.0)
-        answer = call_tool(url, token, args.tool, arguments, left)
+        answer = call_tool(
+            url, token, args.tool, arguments, left, lambda shown: _is_ours(places, shown)
+        )
         if _word(answer) != Cause.INSTALLING.word or left <= INSTALL_POLL:
             return answer
         if not told:
             note(f"waiting: {answer['error']['message']}")
             told = True
         time.sleep(INSTALL_POLL)
-        while installs() and by - time.monotonic() > INSTALL_POLL:
+        while _installs(places, server) and by - time.monotonic() > INSTALL_POLL:
             time.sleep(INSTALL_POLL)
+
+
+def _is_ours(places: Places, fingerprint: str) -> bool:
+    """Whether the proxy says that it shows this certificate, or has shown it before the last one.
+
+    Raises:
+        DeniedError: this user may not ask it.
+    """
+    return fingerprint in (control.status(places) or {}).get("certificates", ())
 
 
 def _installs(places: Places, server: ServerId) -> bool:

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
@@ -13,6 +15,12 @@ from autobot_mcp_bridge.cli.common import (
     printable,
 )
 from autobot_mcp_bridge.config import enforced, refused
+from autobot_mcp_bridge.config.certificates import (
+    Certificate,
+    CertificateError,
+    certificate_of,
+    read_pair,
+)
 from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
@@ -47,11 +55,15 @@ def run(args: argparse.Namespace) -> int:
         problems = _refusals(places)
     else:
         problems += tuple(problem for each in loaded.lacking.values() for problem in each)
+    certificate, refusal = _certificate(places, loaded, has_units=has_units)
+    problems = (*problems, *refusal)
     facts = enforced.read(places.enforced) if has_units else {}
     if args.host and not args.json:
         return _show_host(facts)
     # What a definition with a mistake lets through is no question yet.
     notes = [] if loaded.problems else [*_notes(loaded, facts, has_units=has_units)]
+    if certificate is not None:
+        notes.append(_counts(certificate))
     if args.json:
         print_json(
             {
@@ -99,6 +111,30 @@ def _refusals(places: Places) -> tuple[Problem, ...]:
         for server in found.accepted.servers
         if server.refused or server.state in {State.CREDENTIAL_MISSING, State.INSTALL_FAILED}
     )
+
+
+def _certificate(
+    places: Places, loaded: Loaded, *, has_units: bool
+) -> tuple[Certificate | None, tuple[Problem, ...]]:
+    """What the files of `tls` hold, or why it cannot be used; of units' only root can tell."""
+    tls = loaded.host.tls
+    if tls.certificate is None or tls.key is None or (has_units and os.geteuid() != 0):
+        return None, ()
+    try:
+        if has_units:
+            return Applier(places, say=lambda _line: None).certificate.look(tls), ()
+        if not (Path(tls.certificate).is_absolute() and Path(tls.key).is_absolute()):
+            raise CertificateError("a credential needs systemd; allowed are absolute paths")
+        return certificate_of(read_pair(Path(tls.certificate), Path(tls.key))), ()
+    except CertificateError as error:
+        return None, (Problem(str(places.host_toml), "$.tls", "", str(error)),)
+
+
+def _counts(certificate: Certificate) -> str:
+    days = int((certificate.expires - time.time()) // 86400)
+    until = time.strftime("%Y-%m-%d", time.gmtime(certificate.expires))
+    names = ", ".join(certificate.names)
+    return f"tls: the certificate for {names} counts for {days} days more, until {until}"
 
 
 def _notes(loaded: Loaded, facts: Facts, *, has_units: bool) -> Iterator[str]:

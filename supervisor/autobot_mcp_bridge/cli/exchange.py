@@ -1,12 +1,14 @@
 """One MCP request in the 2026-07-28 form: one POST, no handshake; standard library only."""
 
+import hashlib
 import http.client
 import json
 import socket
+import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
@@ -19,16 +21,24 @@ _ID = 1
 
 
 def call_tool(
-    url: str, token: str | None, tool: str, arguments: dict[str, Any], timeout: float
+    url: str,
+    token: str | None,
+    tool: str,
+    arguments: dict[str, Any],
+    timeout: float,
+    is_ours: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
     """Call a tool; the JSON-RPC response, result or error.
 
     Args:
-        url: the server's endpoint, http only.
+        url: the server's endpoint.
         token: for the Authorization header; None: none is sent.
         tool: its name.
         arguments: for the tool.
         timeout: seconds for all of it.
+        is_ours: of https to this host's own proxy, whether the sha256 of the certificate that was
+            shown, in hex, is one of its own: no certificate is for 127.0.0.1. None: as a browser
+            judges it.
 
     Raises:
         UnavailableError: nothing answers there in time, or not with JSON-RPC.
@@ -36,10 +46,14 @@ def call_tool(
     """
     deadline = time.monotonic() + timeout
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
+    connection = _connection(parts, timeout, pinned=is_ours is not None)
     try:
         connection.connect()
         sock = connection.sock
+        if isinstance(sock, ssl.SSLSocket) and is_ours is not None:
+            shown = hashlib.sha256(sock.getpeercert(binary_form=True) or b"").hexdigest()
+            if not is_ours(shown):
+                raise UnavailableError(f"{url} shows a certificate that is not the proxy's")
         connection.request("POST", parts.path, _body(tool, arguments), _headers(tool, token))
         sock.settimeout(_left(deadline))
         response = connection.getresponse()
@@ -50,6 +64,17 @@ def call_tool(
         raise UnavailableError(f"{url} does not answer: {error or type(error).__name__}") from error
     finally:
         connection.close()
+
+
+def _connection(parts: SplitResult, timeout: float, *, pinned: bool) -> http.client.HTTPConnection:
+    host = parts.hostname or ""
+    if parts.scheme != "https":
+        return http.client.HTTPConnection(host, parts.port, timeout=timeout)
+    context = ssl.create_default_context()
+    if pinned:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
 
 
 def _body(tool: str, arguments: dict[str, Any]) -> bytes:

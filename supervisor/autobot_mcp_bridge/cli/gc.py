@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if units and os.geteuid() != 0:
         raise DeniedError("the servers' directories are root's to look into; run it as root")
     places.state_dir.mkdir(parents=True, exist_ok=True)
+    if units and not args.dry_run:
+        _note_renewal(places)
     leftovers, found = _look(places, args, units=units)
     since = disk.read(places.disk).since({str(each.path) for each in found})
     now = time.time()
@@ -83,6 +85,12 @@ def run(args: argparse.Namespace) -> int:
         note(f"not removed: {why}")
     _show(args, {each: sizes[each] for each in due})
     return UnavailableError.exit_code if failed else 0
+
+
+def _note_renewal(places: Places) -> None:
+    """Have apply started where a change of the certificate was not seen, as on a network's disk."""
+    if Applier(places, say=note).certificate.is_stale(accepted.read(places.accepted).host.tls):
+        (places.runtime_dir / "changed").touch()
 
 
 def _look(

@@ -55,7 +55,13 @@ def run(args: argparse.Namespace) -> int:
     refused = [text for text in (found or {}).get("problems", ()) if text not in told]
     if args.json:
         problems = [problem.as_data() for problem in loaded.problems]
-        document = {"running": found is not None, "servers": rows, "problems": problems}
+        url = (found or {}).get("url")
+        document = {
+            "running": found is not None,
+            "url": url,
+            "servers": rows,
+            "problems": problems,
+        }
         print_json({**document, "refused": refused})
     else:
         room = _room()

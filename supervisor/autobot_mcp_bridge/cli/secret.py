@@ -14,13 +14,14 @@ from autobot_mcp_bridge.config.files import locked
 from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.model.errors import UsageError
+from autobot_mcp_bridge.model.host import Tls
 from autobot_mcp_bridge.model.names import PART_IN_WORDS, is_part
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import rotations
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.credentials import MOST_BYTES
 from autobot_mcp_bridge.units.instances import service_of
-from autobot_mcp_bridge.units.secret_uses import Use, uses_of
+from autobot_mcp_bridge.units.secret_uses import Use, uses_of, uses_of_host
 from autobot_mcp_bridge.units.secrets import Secrets
 from autobot_mcp_bridge.units.systemctl import active, has_systemd, systemctl
 
@@ -61,11 +62,12 @@ def run(args: argparse.Namespace) -> int:
     places = places_of(args, adopt_running=False)
     secrets, specs = Secrets(places), _specs(places)
     if args.verb == "list":
-        show(secrets.list(specs), as_json=args.json)
+        show(secrets.list(specs, uses_of_host(_tls(places))), as_json=args.json)
         return 0
     if not is_part(args.name):
         raise UsageError(f"NAME: allowed is {PART_IN_WORDS}")
-    uses = list(uses_of(specs, args.name))
+    own = (use for use in uses_of_host(_tls(places)) if use.credential.name == args.name)
+    uses = [*uses_of(specs, args.name), *own]
     match args.verb:
         case "set":
             secrets.demand(args.name, there=False)
@@ -107,6 +109,10 @@ def _specs(places: Places) -> list[ServerSpec]:
     except DataError:
         before = ()  # apply makes it anew
     return [*specs.values(), *(s.spec for s in before if s.spec.instance not in specs)]
+
+
+def _tls(places: Places) -> Tls:
+    return load(places, units=True).host.tls
 
 
 def _value(name: str) -> bytes:

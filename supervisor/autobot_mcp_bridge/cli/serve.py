@@ -16,6 +16,7 @@ from typing import Any
 from autobot_mcp_bridge.cli import journal
 from autobot_mcp_bridge.cli.common import places_of, running_endpoint
 from autobot_mcp_bridge.cli.hints import Hints, own_path
+from autobot_mcp_bridge.config.certificates import CertificateError
 from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.config.headers import write_header
@@ -23,11 +24,12 @@ from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.source import AcceptedFile
 from autobot_mcp_bridge.config.tokens import TokenStore
-from autobot_mcp_bridge.model.errors import BridgeError
+from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.server import Listening, connectable, listening
 from autobot_mcp_bridge.proxy.service import Notifier, given
+from autobot_mcp_bridge.proxy.tls import Tls
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
 from autobot_mcp_bridge.supervision.journal import Journal
 from autobot_mcp_bridge.units.applied import Applied
@@ -90,13 +92,17 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
     stop = _until_signal()
     packages = Packages(places.packages, environ=dict(os.environ), progress=say)
     runtime = SubprocessRuntime(places.state_dir)
-    bridge = Bridge(places, settings, runtime, packages)
+    bridge = Bridge(
+        places, settings, runtime, packages, tls=await asyncio.to_thread(own_tls, settings)
+    )
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
     try:
         async with bridge, listening(bridge, settings) as where:
             announce(places, where)
             try:
-                hints.start(connectable(where.url), packages)
+                # A certificate is for the name that clients write.
+                url = settings.http.public_url if bridge.tls is not None else None
+                hints.start(url or connectable(where.url), packages)
                 await stop.wait()
                 log.info("stopping")
                 hints.stop()
@@ -123,7 +129,8 @@ async def serve_units(places: Places) -> int:
     kept = KeptPipes(notifier, journal)
     kept.find(have.stored)
     runtime = SystemdRuntime(places.runtime_dir, kept=kept, generation=journal.generation)
-    bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal)
+    tls = await asyncio.to_thread(taken_tls, places, loaded.host)
+    bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal, tls)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
     async with bridge, listening(bridge, loaded.host, have.sockets) as where:
         say(f"listening on {where.url}")
@@ -147,6 +154,42 @@ def _until_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+def own_tls(settings: HostSettings) -> Tls | None:
+    """The certificate that host.toml names, which this user can read.
+
+    Raises:
+        UsageError: it is a credential of systemd's.
+        CertificateError: it cannot be used.
+    """
+    named = (settings.tls.certificate, settings.tls.key)
+    if None in named:
+        return None
+    paths = [Path(name) for name in named if name is not None]
+    for path in paths:
+        if not path.is_absolute():
+            raise UsageError(
+                "host.toml: $.tls: a credential needs systemd; allowed are absolute paths"
+            )
+    tls = Tls(*paths)
+    try:
+        tls.read()
+    except CertificateError as error:
+        raise CertificateError(f"host.toml: $.tls: {error}") from None
+    return tls
+
+
+def taken_tls(places: Places, settings: HostSettings) -> Tls | None:
+    """The certificate that apply has taken; at boot it may be about to do so."""
+    if settings.tls.certificate is None:
+        return None
+    tls = Tls(places.tls_pem, places.tls_pem)
+    try:
+        tls.read()
+    except CertificateError as error:
+        log.warning("tls: %s; clients wait for `mcp-bridge apply`", error)
+    return tls
 
 
 def announce(places: Places, where: Listening) -> None:

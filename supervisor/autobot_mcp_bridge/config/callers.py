@@ -1,11 +1,12 @@
-"""What must hold between the host's settings for callers: public URL, CORS, access tokens."""
+"""What must hold between the host's settings for callers: TLS, public URL, CORS, access tokens."""
 
 import importlib.util
 import re
 from collections.abc import Iterator
 
 from autobot_mcp_bridge.config.problem import Loc
-from autobot_mcp_bridge.model.host import Http, OAuth
+from autobot_mcp_bridge.model import credential, names
+from autobot_mcp_bridge.model.host import Http, OAuth, Tls
 from autobot_mcp_bridge.model.scopes import PLACES, is_template
 from autobot_mcp_bridge.model.urls import is_base_url, is_safe_url
 
@@ -20,6 +21,19 @@ BAD_TEMPLATE = f"allowed in braces are {', '.join(PLACES)}"
 _URL = "allowed is a URL with https (http on loopback), without user or fragment"
 # A header's name (RFC 9110 section 5.6.2).
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def tls_relations(tls: Tls) -> Iterator[tuple[Loc, object, str]]:
+    """What cannot work of [tls]: place, value, clause. What the files hold is not looked at here."""
+    for key, value, other in (
+        ("certificate", tls.certificate, tls.key),
+        ("key", tls.key, tls.certificate),
+    ):
+        if value is None:
+            if other is not None:
+                yield ("tls", key), None, "allowed are certificate and key, or neither"
+        elif not (re.fullmatch(credential.FILE, value) or names.is_part(value)):
+            yield ("tls", key), value, "allowed is an absolute path, or the name of a credential"
 
 
 def http_relations(http: Http) -> Iterator[tuple[Loc, object, str]]:

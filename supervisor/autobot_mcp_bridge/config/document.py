@@ -134,7 +134,13 @@ are paths of the root; npx and uvx are refused, since their packages lie on the 
 internet the host's `/etc/resolv.conf` is bound on the root's. `apply` looks at all of this, and says what is missing.
 """
 HOST = """
-An address beyond loopback needs `listen.beyond_loopback = true`; the two ports differ (or are 0).
+An address beyond loopback needs `tls`, or `listen.beyond_loopback = true`; that of `operator` has no TLS and needs the
+latter. The two ports differ (or are 0).
+
+`tls` has both of its keys or none. A name of a credential instead of a path is that of `mcp-bridge secret set NAME`, or of
+a file in `/etc/credstore`, with systemd only; files may be root's alone. A renewed pair counts within seconds, and ends
+no connection; one that cannot be used changes nothing: [OPERATE.md](OPERATE.md#tls).
+
 Of `limits.sessions_per_token` and `limits.sessions_per_server` the lower one counts.
 
 `http.public_url` and the URLs of the issuer have https, or http on loopback; `http.public_url` has no path, and its

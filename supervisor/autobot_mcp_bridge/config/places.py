@@ -96,6 +96,11 @@ class Places:
         """Which promises of the sandbox this host keeps, as root has tried since the boot."""
         return self.runtime_dir / "enforced.json"
 
+    @property
+    def tls_pem(self) -> Path:
+        """Key and certificate of the clients' port as root has taken them for the proxy."""
+        return self.runtime_dir / "tls.pem"
+
     def server_dir(self, server: ServerId) -> Path:
         """A server's own directory, 0700 (NV-04)."""
         return self.state_dir / server.directory

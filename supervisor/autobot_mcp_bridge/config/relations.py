@@ -5,7 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from autobot_mcp_bridge.config.callers import BAD_TEMPLATE, http_relations, oauth_relations
+from autobot_mcp_bridge.config.callers import (
+    BAD_TEMPLATE,
+    http_relations,
+    oauth_relations,
+    tls_relations,
+)
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.config.remote import remote_relations
@@ -121,8 +126,12 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
         if address is None:
             yield (key, "address"), value, "allowed is an IP address or localhost"
         elif not address.is_loopback and not host.listen.beyond_loopback:
-            clause = "an address beyond loopback needs listen.beyond_loopback = true"
-            yield (key, "address"), value, clause
+            if key == "operator":
+                clause = "an address beyond loopback needs listen.beyond_loopback = true"
+                yield (key, "address"), value, clause
+            elif host.tls.certificate is None:
+                clause = "an address beyond loopback needs tls, or listen.beyond_loopback = true"
+                yield (key, "address"), value, clause
     if host.operator.port and host.operator.port == host.listen.port:
         clause = "allowed is another port than listen.port"
         yield ("operator", "port"), host.operator.port, clause
@@ -142,6 +151,7 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
         except ValueError:
             clause = "allowed is an IP address or a network such as 10.0.0.0/8"
             yield ("http", "trusted_proxies", index), value, clause
+    yield from tls_relations(host.tls)
     yield from http_relations(host.http)
     yield from oauth_relations(host.oauth, host.http.public_url)
 

@@ -18,7 +18,9 @@ class Listen(Record):
     port: int = Field(
         8765, ge=0, le=65535, description="port of the MCP endpoints; 0: any free one"
     )
-    beyond_loopback: bool = Field(False, description="the explicit word for any other address")
+    beyond_loopback: bool = Field(
+        False, description="the explicit word for any other address without TLS"
+    )
 
 
 class Operator(Record):
@@ -26,6 +28,18 @@ class Operator(Record):
 
     address: str = Field("127.0.0.1", description="address of the operator's listener")
     port: int = Field(8766, ge=0, le=65535, description="its port; 0: any free one")
+
+
+class Tls(Record):
+    """Certificate and key of the clients' listener; both or none."""
+
+    certificate: str | None = Field(
+        None,
+        description="PEM file with the chain, or the name of a credential; absent: plain http",
+    )
+    key: str | None = Field(
+        None, description="PEM file with its key, not encrypted, or the name of a credential"
+    )
 
 
 class Http(Record):
@@ -40,7 +54,8 @@ class Http(Record):
         None, description="as clients write it, without a path; needed with oauth.issuer"
     )
     trusted_proxies: tuple[str, ...] = Field(
-        (), description="addresses or networks whose X-Forwarded-For is believed"
+        (),
+        description="addresses or networks of proxies in front, whose X-Forwarded-For is believed",
     )
 
 
@@ -107,6 +122,7 @@ class HostSettings(Record):
 
     listen: Listen = Field(Listen(), description="where clients connect")
     operator: Operator = Field(Operator(), description="where operators look")
+    tls: Tls = Field(Tls(), description="by which certificate clients know the host")
     http: Http = Field(Http(), description="which requests are let in")
     oauth: OAuth = Field(OAuth(), description="whose access tokens are taken")
     limits: HostLimits = Field(HostLimits(), description="what one host carries")

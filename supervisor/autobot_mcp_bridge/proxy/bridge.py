@@ -22,6 +22,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
+from autobot_mcp_bridge.proxy.tls import Tls
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
 from autobot_mcp_bridge.supervision.journal import Forgetful, Memory
 
@@ -70,6 +71,7 @@ class Bridge:
         packages: Packages,
         source: Source | None = None,
         memory: Memory | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.places = places
         self._memory = memory or Forgetful()
@@ -79,6 +81,7 @@ class Bridge:
         self.runtime = runtime
         self.packages = packages
         self.url = ""  # where clients connect, once there is a listener
+        self.tls = tls
         self.routes: dict[str, Served] = {}
         self.problems: tuple[Problem, ...] = ()
         self.host_facts: Facts = {}
@@ -340,6 +343,7 @@ class Bridge:
         return {
             "runtime": self.runtime.name,
             "url": self.url,
+            "certificates": [*self.tls.known] if self.tls is not None else [],
             "healthy": self.healthy,
             "problems": [str(problem) for problem in self.problems],
             "loaded": self.loaded,

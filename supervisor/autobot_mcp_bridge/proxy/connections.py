@@ -2,15 +2,17 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 from aiohttp import web
 
 from autobot_mcp_bridge.model.errors import UNAVAILABLE
 from autobot_mcp_bridge.model.host import HostLimits
+from autobot_mcp_bridge.proxy.doors import Door, Handshake
 from autobot_mcp_bridge.proxy.replies import error_reply
 from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
+from autobot_mcp_bridge.proxy.tls import Tls
 
 # Bounds of aiohttp's own parser; the endpoint's limits lie below them.
 MAX_FIELD = 64 * 1024
@@ -27,13 +29,14 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Server(web.Server):
     """aiohttp's server, bounded by host.toml's [limits].
 
-    One connection more than `connections` closes the oldest that has no request; if all have one,
-    itself. One without a whole request head for `connection_idle` is closed by aiohttp. One whose
-    peer takes nothing of an answer for `write_timeout` is closed by the kernel (TCP_USER_TIMEOUT,
-    tcp(7), which counts while the peer's window is shut): that needs no timer around each write.
+    One connection more than `connections` closes the oldest other one that is in its TLS handshake,
+    else the oldest that has no request; if all have one, itself. One without a whole request head
+    for `connection_idle` is closed by aiohttp. One whose peer takes nothing of an answer for
+    `write_timeout` is closed by the kernel (TCP_USER_TIMEOUT, tcp(7), which counts while the peer's
+    window is shut): that needs no timer around each write.
     """
 
-    def __init__(self, handler: Handler, limits: HostLimits) -> None:
+    def __init__(self, handler: Handler, limits: HostLimits, tls: Tls | None = None) -> None:
         super().__init__(
             self._handle,
             access_log=None,
@@ -48,8 +51,27 @@ class Server(web.Server):
         self._write_timeout = round(limits.write_timeout * 1000)
         self._busy: set[object] = set()
         self._answered: dict[object, float] = {}  # when each connection had its last answer
+        self._tls = tls
+        self._doors: dict[Door, None] = {}
         self._leaving = False
         self._quiet = asyncio.Event()
+
+    def __call__(self) -> asyncio.BaseProtocol:  # type: ignore[override]
+        """The protocol of one more connection."""
+        if self._tls is None:
+            return super().__call__()
+        door = Door(super().__call__, self._closed)
+        self._doors[door] = None
+        self._make_room(door)
+        return Handshake(self._tls, door, self._write_timeout / 1000)
+
+    def _closed(self, door: Door) -> None:
+        self._doors.pop(door, None)
+
+    def pre_shutdown(self) -> None:
+        for door in tuple(self._doors):
+            door.force_close()
+        super().pre_shutdown()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
@@ -108,9 +130,15 @@ class Server(web.Server):
         peer = transport.get_extra_info("socket")
         if peer.family != socket.AF_UNIX:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self._write_timeout)
-        connections = self.connections
-        if len(connections) > self._limit:
-            next(filter(self._idle, connections), handler).force_close()
+        self._make_room(handler)
+
+    def _make_room(self, newest: web.RequestHandler | Door) -> None:
+        if len(self.connections) + len(self._doors) > self._limit:
+            next(self._spare(newest), newest).force_close()
+
+    def _spare(self, newest: web.RequestHandler | Door) -> Iterator[web.RequestHandler | Door]:
+        yield from (door for door in self._doors if door is not newest)
+        yield from filter(self._idle, self.connections)
 
     def _too_much_waits(self, size: int) -> bool:
         waiting = sum(map(_unsent, self.connections))

@@ -9,6 +9,7 @@ from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, INVALID_REQUEST
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.versions import MODERN
 from autobot_mcp_bridge.policy.cors import Cors
+from autobot_mcp_bridge.policy.forwarded import HEADER, Forwarded
 from autobot_mcp_bridge.policy.origin import OriginRule, hosts_of
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy import handshake, modern
@@ -45,6 +46,7 @@ class Endpoint:
         self._authenticate = Authenticator(bridge, settings)
         self._origins = OriginRule(hosts_of(settings.http), settings.http.allowed_origins)
         self._cors = Cors(settings.http)
+        self._forwarded = Forwarded(settings.http.trusted_proxies)
         self._patience = settings.limits.body_timeout
         self._access = settings.log.access
 
@@ -66,7 +68,8 @@ class Endpoint:
         if headers and not response.prepared:
             response.headers.update(headers)
         if self._access == "all" or (self._access == "errors" and response.status >= 400):
-            _log_access(request, response, time.perf_counter() - began)
+            client = self._forwarded.client(request.remote, request.headers.getall(HEADER, ()))
+            _log_access(client, request, response, time.perf_counter() - began)
         return response
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -123,11 +126,13 @@ class Endpoint:
         return await post(request, served, principal, incoming, accepts)
 
 
-def _log_access(request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
+def _log_access(
+    client: str, request: web.BaseRequest, response: web.StreamResponse, seconds: float
+) -> None:
     """One line: never the query, a header or a body, where tokens and secrets stand (F4)."""
     access.info(
         "%s %s %s %d %.1f ms",
-        request.remote or "-",
+        client,
         request.method,
         request.rel_url.raw_path,
         response.status,

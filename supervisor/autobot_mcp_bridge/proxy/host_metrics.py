@@ -1,4 +1,4 @@
-"""What root has found out of this host: what it keeps of the sandbox, and what is on its disk."""
+"""What there is to tell of this host: its certificate, its sandbox, its disk."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,6 +7,7 @@ from prometheus_client.registry import Collector
 
 from autobot_mcp_bridge.config.disk import Disk
 from autobot_mcp_bridge.model.promises import Facts
+from autobot_mcp_bridge.proxy.tls import Tls
 
 
 class DiskFamilies(Collector):
@@ -49,3 +50,22 @@ class HostFamilies(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield self._enforces
+
+
+class TlsFamilies(Collector):
+    """The certificate that clients are shown; nothing without TLS."""
+
+    def __init__(self, tls: Tls | None) -> None:
+        self._expires = GaugeMetricFamily(
+            "mcp_bridge_tls_expires_timestamp_seconds",
+            "When the certificate in force expires; 0 while there is none",
+        )
+        self._ok = GaugeMetricFamily(
+            "mcp_bridge_tls_ok", "0 while the newest certificate or its key cannot be used"
+        )
+        if tls is not None:
+            self._expires.add_metric([], tls.current.expires if tls.current is not None else 0)
+            self._ok.add_metric([], float(not tls.trouble))
+
+    def collect(self) -> Iterator[Metric]:
+        yield from (self._expires, self._ok)

@@ -18,7 +18,7 @@ from autobot_mcp_bridge.egress import counts
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.egress import EgressFamilies
-from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
+from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies, TlsFamilies
 from autobot_mcp_bridge.proxy.served import Served, state_of
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.supervision.breaker import BreakerState
@@ -145,6 +145,7 @@ async def exposition(bridge: Bridge) -> bytes:
         families,
         units,
         HostFamilies(bridge.host_facts),
+        TlsFamilies(bridge.tls),
         DiskFamilies(measured, instances),
         EgressFamilies({name: egress[name] for name in instances if name in egress}),
     ):

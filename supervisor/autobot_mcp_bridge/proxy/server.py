@@ -88,12 +88,12 @@ async def listening(
         given: listening sockets from systemd; whatever is missing is made here.
 
     Raises:
-        UsageError: the address may not be used without an explicit word.
+        UsageError: the address may not be used without TLS or an explicit word.
         UnavailableError: it is taken.
     """
     given = given or {}
     check_address(settings, given)
-    server = connections.Server(front(bridge, settings), settings.limits)
+    server = connections.Server(front(bridge, settings), settings.limits, bridge.tls)
     main = web.ServerRunner(server, shutdown_timeout=SHUTDOWN)
     operator = web.AppRunner(operator_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
     control = web.AppRunner(control_app(bridge), access_log=None, shutdown_timeout=SHUTDOWN)
@@ -103,8 +103,6 @@ async def listening(
         for runner in runners:
             await runner.setup()
             made.push_async_callback(runner.cleanup)
-        url = await _listen(main, settings.listen, given.get("http"))
-        bridge.url = connectable(url)
         operator_url = await _listen(operator, settings.operator, given.get("operator"))
         listener = given.get("control")
         if listener is None:
@@ -113,6 +111,12 @@ async def listening(
             # Only ours: where another proxy runs, we have not come so far.
             made.callback(path.unlink, missing_ok=True)
         await web.SockSite(control, listener).start()
+        if bridge.tls is not None:
+            await made.enter_async_context(bridge.tls.followed())
+        url = await _listen(main, settings.listen, given.get("http"))
+        if bridge.tls is not None:
+            url = url.replace("http:", "https:", 1)
+        bridge.url = connectable(url)
 
         async def leave() -> None:
             # Who connects now waits in the socket, for the next proxy where it is systemd's.
@@ -125,23 +129,25 @@ async def listening(
 
 
 def check_address(settings: HostSettings, given: Mapping[str, socket.socket]) -> None:
-    """No listening beyond loopback without `listen.beyond_loopback` (A5)."""
+    """No listening beyond loopback without TLS or `listen.beyond_loopback` (A5)."""
+    meant = settings.listen.beyond_loopback
+    allowed = {"http": meant or settings.tls.certificate is not None, "operator": meant}
     for name, listener in given.items():
         host = listener.getsockname()[0] if listener.family != socket.AF_UNIX else "localhost"
-        if not is_loopback(host) and not settings.listen.beyond_loopback:
+        if not is_loopback(host) and not allowed.get(name, meant):
             raise UsageError(
                 f"systemd's socket {name} listens on {host}; say listen.beyond_loopback = true in "
                 "host.toml if that is meant"
             )
-    for name, address in (
-        ("listen", settings.listen.address),
-        ("operator", settings.operator.address),
+    for name, table, address in (
+        ("http", "listen", settings.listen.address),
+        ("operator", "operator", settings.operator.address),
     ):
-        if is_loopback(address) or settings.listen.beyond_loopback:
+        if is_loopback(address) or allowed[name]:
             continue
         raise UsageError(
-            f"{name}.address {address}: others than this machine could connect, without TLS; "
-            "say listen.beyond_loopback = true in host.toml if that is meant"
+            f"{table}.address {address}: others than this machine could connect, without TLS; "
+            "say listen.beyond_loopback = true in host.toml if that is meant, or give it tls"
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autobot_mcp_bridge.config import accepted, enforced, refused
+from autobot_mcp_bridge.config.certificates import CertificateError
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.files import locked, replace_file
 from autobot_mcp_bridge.config.load import Loaded
@@ -22,13 +23,14 @@ from autobot_mcp_bridge.config.relations import lacking
 from autobot_mcp_bridge.config.watch import fingerprint, stable_read
 from autobot_mcp_bridge.egress import allowed
 from autobot_mcp_bridge.model.command import Command
-from autobot_mcp_bridge.model.host import Environment, HostSettings
+from autobot_mcp_bridge.model.host import Environment, HostSettings, Tls
 from autobot_mcp_bridge.model.names import ServerId
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units import credentials, rotations, unfinished
 from autobot_mcp_bridge.units.access import rights
 from autobot_mcp_bridge.units.access.reach import SYSTEM_PATH
 from autobot_mcp_bridge.units.addresses import Addresses
+from autobot_mcp_bridge.units.certificate import Taking
 from autobot_mcp_bridge.units.drafts import Host
 from autobot_mcp_bridge.units.fetch.fetches import Fetches
 from autobot_mcp_bridge.units.host import static
@@ -114,11 +116,8 @@ class Applier:
                 fetches.refuse_failed(found, loaded.digest)
             return found
 
-        facts = replace(
-            self.facts,
-            are_encrypted=_names(self.places.encrypted_credentials),
-            resolvers=resolvers.read(),
-        )
+        facts = replace(self._facts(), resolvers=resolvers.read())
+        self._check(loaded.host.tls)
         ports = self.addresses.plan(loaded.host, before.host)
 
         def refusals(spec: ServerSpec) -> Iterator[str]:
@@ -137,6 +136,14 @@ class Applier:
             rotations=rotations.read(self.places.state_dir),
         )
         return replace(plan(loaded, host, before, self.existing()), ports=ports)
+
+    def _check(self, tls: Tls) -> None:
+        """Refuse another certificate than that in force, if it cannot be used."""
+        if tls != self._before().host.tls:
+            try:
+                self.certificate.look(tls)
+            except CertificateError as error:
+                raise DataError(f"host.toml: $.tls: {error}") from None
 
     @property
     def addresses(self) -> Addresses:
@@ -158,17 +165,36 @@ class Applier:
             if self.retry:
                 fetches.forget_failed()
             for _ in range(MAX_ROUNDS):
+                # Whatever the files say: a renewal does not wait for somebody to mend servers.json.
+                trouble = self._renew(self._before().host.tls)
                 loaded, seen = stable_read(self.places, units=True)
                 try:
                     wanted = self._planned(loaded)
                 except DataError as error:
-                    refused.write(self.places.refused, str(error))
+                    refused.write(self.places.refused, f"{error}\n{trouble}".strip())
                     raise
-                refused.write(self.places.refused, "")
+                refused.write(self.places.refused, trouble)
                 self._carry_out(wanted)
                 if fingerprint(self.places) == seen:
                     break
         return wanted
+
+    def _renew(self, tls: Tls) -> str:
+        """Have the proxy given the certificate that its files hold now; why not, if it cannot be."""
+        certificate = self.certificate
+        trouble = certificate.take(tls)
+        if certificate.watch(tls):
+            trouble = certificate.take(tls)  # nobody has watched until now
+        if trouble:
+            self.say(trouble)
+        return trouble
+
+    @property
+    def certificate(self) -> Taking:
+        return Taking(self.places, self._facts(), self.units, self.say)
+
+    def _facts(self) -> Facts:
+        return replace(self.facts, are_encrypted=_names(self.places.encrypted_credentials))
 
     def lay(self) -> None:
         """Have what somebody has deleted of the product's directories there again, with its rights.
@@ -255,6 +281,8 @@ class Applier:
         allowed.write(
             self.places.egress, names.allowed(server.spec for server in wanted.accepted.servers)
         )
+        if before.host.tls != wanted.accepted.host.tls:
+            self._renew(wanted.accepted.host.tls)
         if self._before() != wanted.accepted:
             accepted.write(self.places.accepted, wanted.accepted)
             self._fetches()[1].leave(_packages(wanted.accepted))

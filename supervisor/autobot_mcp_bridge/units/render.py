@@ -3,6 +3,7 @@
 Every value passes one of the functions of escape.py; none can become a directive of its own.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -81,6 +82,11 @@ def listen_drop_in(address: str, *, loopback: bool) -> str:
     """
     literal = address.replace("%", "%%")
     return template("listen.conf.j2").render(address=literal, loopback=loopback)
+
+
+def watch_drop_in(folders: Sequence[str]) -> str:
+    """The text of a drop-in that has a path unit watch directories, too."""
+    return template("watch.conf.j2").render(folders=folders)
 
 
 def _variables(spec: ServerSpec, command: Command, facts: Facts) -> list[tuple[str, str]]:

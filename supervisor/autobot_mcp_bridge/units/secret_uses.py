@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autobot_mcp_bridge.model.credential import Credential
+from autobot_mcp_bridge.model.host import Tls
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.units.credentials import MOST_BYTES
 from autobot_mcp_bridge.units.escape import MOST_STRING
@@ -11,7 +12,7 @@ from autobot_mcp_bridge.units.escape import MOST_STRING
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One entry of a server's `credentials`, or one of its `headers`."""
+    """One entry of a server's `credentials` or `headers`, or of host.toml."""
 
     instance: str
     variable: str
@@ -27,6 +28,13 @@ def uses_of(specs: Iterable[ServerSpec], name: str | None = None) -> Iterator[Us
         for variable, credential in spec.secrets.items():
             if name is None or credential.name == name:
                 yield Use(spec.instance, variable, credential)
+
+
+def uses_of_host(tls: Tls) -> Iterator[Use]:
+    """Each use that the host itself has for one."""
+    for key, value in (("tls.certificate", tls.certificate), ("tls.key", tls.key)):
+        if value is not None and not value.startswith("/"):
+            yield Use("host.toml", key, Credential.model_validate({"name": value, "as": "file"}))
 
 
 def refusal(value: bytes, uses: Iterable[Use]) -> str:

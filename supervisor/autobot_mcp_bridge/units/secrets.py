@@ -109,9 +109,9 @@ class Secrets:
             raise MissingError(f"{name} is no encrypted secret; remove {self.plain / name} by hand")
         raise MissingError(f"there is no secret {name}; `mcp-bridge secret list` shows all")
 
-    def list(self, specs: Iterable[ServerSpec]) -> list[Secret]:
+    def list(self, specs: Iterable[ServerSpec], more: Iterable[Use] = ()) -> list[Secret]:
         """Every secret that is there or used, by name; files of root's come last."""
-        uses = list(uses_of(specs))
+        uses = [*uses_of(specs), *more]
         names = {use.credential.name for use in uses if use.credential.name is not None}
         stored = {path.name for path in _files(self.encrypted)}
         names |= stored | {path.name for path in _files(self.plain)}

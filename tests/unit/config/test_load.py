@@ -344,6 +344,14 @@ def test_host_toml_with_broken_syntax_names_line_and_column(places):
         ('[listen]\naddress = "example.net"', "$.listen.address"),
         ('[operator]\naddress = "::"', "$.operator.address"),
         ("[operator]\nport = 8765", "$.operator.port"),
+        ('[tls]\ncertificate = "/a"', "$.tls.key"),
+        ('[tls]\nkey = "/a"', "$.tls.certificate"),
+        ('[tls]\ncertificate = "a/b.pem"\nkey = "/a"', "$.tls.certificate"),
+        ('[tls]\ncertificate = "/a"\nkey = "/b c"', "$.tls.key"),
+        (
+            '[operator]\naddress = "::"\n[tls]\ncertificate = "/a"\nkey = "/a"',
+            "$.operator.address",
+        ),
         ('[http]\nallowed_origins = ["*"]', "$.http.allowed_origins[0]"),
         ('[http]\nallowed_hosts = ["https://a"]', "$.http.allowed_hosts[0]"),
         ('[http]\ntrusted_proxies = ["10.0.0.0/99"]', "$.http.trusted_proxies[0]"),
@@ -383,6 +391,15 @@ def test_an_address_beyond_loopback_is_taken_with_the_explicit_word(places):
     write_text(places.host_toml, '[listen]\naddress = "0.0.0.0"\nbeyond_loopback = true')
 
     assert load(places).problems == ()
+
+
+@pytest.mark.requirement("A5")
+def test_an_address_beyond_loopback_is_taken_with_tls_by_paths_or_names(places):
+    for certificate, key in (("/etc/tls/a.pem", "/etc/tls/a.key"), ("mcp-cert", "mcp-key")):
+        tls = f'[tls]\ncertificate = "{certificate}"\nkey = "{key}"\n'
+        write_text(places.host_toml, f'[listen]\naddress = "0.0.0.0"\n{tls}')
+
+        assert load(places).problems == ()
 
 
 def test_a_file_of_more_than_4_mib_or_that_is_no_file_is_refused(places):

@@ -1,7 +1,7 @@
-"""promtool, which Debian has in the package of the Prometheus server.
+"""Programs of Debian's packages, unpacked and not installed.
 
-Installing that would start a server on the machine of whoever runs the tests: where promtool is
-not there, the package is fetched and unpacked in the cache directory.
+Installing one would start a server on the machine of whoever runs the tests: where the program is
+not there, its package is fetched and unpacked in the cache directory.
 """
 
 import os
@@ -12,7 +12,12 @@ from pathlib import Path
 
 from clients.setup import cache_dir
 
-PACKAGE = "prometheus"
+# Program: its package, and where it is in there.
+PROGRAMS = {
+    "promtool": ("prometheus", "usr/bin/promtool"),
+    "nginx": ("nginx", "usr/sbin/nginx"),
+    "caddy": ("caddy", "usr/bin/caddy"),
+}
 # Seconds: 25 MB from a mirror, and 100 MB to unpack.
 FETCH_TIMEOUT = 300.0
 
@@ -21,32 +26,33 @@ class CannotFetchError(Exception):
     """It cannot be had here; the message says why."""
 
 
-def promtool() -> Path:
-    """Return promtool: of PATH, or unpacked; fetched at first.
+def program(name: str) -> Path:
+    """Return one of PROGRAMS: of PATH, or unpacked; fetched at first.
 
     Raises:
         CannotFetchError: apt cannot fetch it, or this is no Debian.
     """
-    found = shutil.which("promtool")
+    found = shutil.which(name)
     if found is not None:
         return Path(found)
-    kept = cache_dir() / "promtool" / "promtool"
+    package, inside = PROGRAMS[name]
+    kept = cache_dir() / name / name
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            _fetch(Path(folder))
-            (Path(folder) / "usr" / "bin" / "promtool").rename(kept)
+            _fetch(Path(folder), package)
+            (Path(folder) / inside).rename(kept)
     return kept
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, package: str) -> None:
     try:
-        _run(folder, "apt-get", "download", PACKAGE)
+        _run(folder, "apt-get", "download", package)
     except CannotFetchError:
         if os.geteuid() != 0:
             raise
         _run(folder, "apt-get", "update", "-q")
-        _run(folder, "apt-get", "download", PACKAGE)
+        _run(folder, "apt-get", "download", package)
     (archive,) = folder.glob("*.deb")
     _run(folder, "dpkg-deb", "--extract", archive.name, ".")
 
