@@ -33,6 +33,7 @@ COMMANDS = {
     "top": ("top", "show what the running servers use"),
     "call": ("call", "call a tool of a server"),
     "add": ("add", "add a server"),
+    "import": ("importing", "take over the servers of an MCP client's configuration"),
     "remove": ("remove", "remove a server"),
     "enable": ("enable", "let a server be served"),
     "disable": ("enable", "let a server not be served"),

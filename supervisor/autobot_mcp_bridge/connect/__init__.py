@@ -1,0 +1,1 @@
+"""How clients are connected: what they have configured comes in, what they need goes out."""
