@@ -180,7 +180,7 @@ def _show(
         if args.dry_run and each.settings:
             lines += report.definition(each).splitlines()
         if lines:
-            print(f"\n{printable(each.draft.name)}")
+            print(f"\n{printable(report.name(each))}  ({printable(each.draft.where)})")
             print("\n".join(f"  {printable(line)}" for line in lines))
     for server, (token, header) in tokens.items():
         print(f"\n{server}\npath    {server.path}\ntoken   {token}\nheader  {header}")

@@ -43,7 +43,7 @@ def parse(data: bytes, file: str) -> dict[str, Any]:
 
 
 def _value(text: str, file: str) -> Any:
-    if text.lstrip()[0] in "{[" and not _TOML.match(text.lstrip()):
+    if text.lstrip().startswith(("{", "[", "//", "/*")) and not _TOML.match(text.lstrip()):
         value, problems = parse_json(plain_json(text).encode(), file)
         if problems:
             raise DataError(str(problems[0]))

@@ -15,6 +15,7 @@ _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _COMMANDS = ("command", "cmd")
 _TRANSPORTS = ("type", "transport", "transportType")
+_HOME = re.compile(r"/(?:home|root|run/user)(?:/|$)")  # ProtectHome= (systemd.exec(5))
 _PATH = re.compile(r"/[^:\0\n]+")
 _STARTS = {*_COMMANDS, *_URLS}
 _STDIO = frozenset({"stdio", "local", ""})
@@ -37,6 +38,8 @@ def draft_of(raw: Raw, given: Mapping[str, str]) -> Draft:
     answers = Answers(given, raw.inputs)
     if data.get("config", "") is None:
         draft.became["config"] = "the entry itself"
+    if data.get("name") == raw.name:
+        draft.became["name"] = "its name"
     _take_state(draft, data)
     kind = _take_transport(draft, data)
     if kind is not None:
@@ -128,11 +131,11 @@ def _take_start(draft: Draft, data: Mapping[str, Any], answers: Answers, kind: s
     _take_directory(draft, data, answers)
     _take_env_file(draft, data)
     for text in (*draft.command[1:], *draft.env.values()):
-        if _PATH.fullmatch(text):
-            there = (
-                "is not visible to it in the sandbox" if _exists(text) else "is not on this host"
-            )
-            draft.notes.append(f"{text} {there}; paths.read and paths.write say what it sees")
+        if _PATH.fullmatch(text) and not _exists(text):
+            draft.notes.append(f"{text} is not on this host")
+        elif _HOME.match(text):
+            draft.notes.append(f"{text} is hidden from it; paths.read and paths.write show it")
+
 
 
 def _launch(draft: Draft, data: Mapping[str, Any]) -> Launch | None:

@@ -12,15 +12,19 @@ def needs_a_person(planned: Sequence[Planned]) -> bool:
     return any(each.asked_for and (each.what is What.SKIPPED or each.to_do) for each in planned)
 
 
+def name(each: Planned) -> str:
+    """What it is called here, or by the client where it is not here."""
+    if each.server is None or each.what is What.SKIPPED:
+        return each.draft.name
+    return each.server.instance
+
+
 def rows(planned: Sequence[Planned]) -> Iterator[tuple[str, str, str]]:
     """Entry, what becomes of it, and why."""
     for each in planned:
-        name = each.draft.name
-        if each.server is not None and each.what is not What.SKIPPED:
-            name = each.server.instance
         secrets = sum(named.put for named in each.secrets) if each.what is not What.SKIPPED else 0
         stored = f"{secrets} secret{'s' if secrets > 1 else ''} stored" if secrets else ""
-        yield name, each.what.value, "; ".join(filter(None, (each.why, stored))) or "-"
+        yield name(each), each.what.value, "; ".join(filter(None, (each.why, stored))) or "-"
 
 
 def remarks(each: Planned) -> Iterator[str]:

@@ -58,8 +58,8 @@ _LEAST_BITS = (
 _MOST_LOOKED_AT = 65536
 # Stands where a person was to put a value.
 _STAND_IN = re.compile(
-    r"(?i)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|x{3,}|\*{3,}|\.{3}|…|change[-_ ]?me|todo|"
-    r"(?:your|my|insert|enter|replace|paste|put|add)[-_ ].{0,60}|.{0,40}[-_ ](?:here|goes[-_ ]here)"
+    r"(?i)<[^<>\d]{1,60}>|\[[a-z _-]{1,60}\]|x{3,}|\*{3,}|\.{3}|…|change[-_ ]?me|todo|"
+    r"(?:your|insert|enter|replace|paste)[-_ ][^\d]{0,60}|[^\d]{0,40}[-_ ](?:goes[-_ ])?here"
 )
 
 
