@@ -60,7 +60,7 @@ def host_in(root: Path, monkeypatch, *, units: bool = True) -> Host:
     places = places_in(root)
     places.state_dir.mkdir()
     monkeypatch.setattr(secrets, "ENCRYPT", ("rev",))
-    monkeypatch.setattr(secrets, "DECRYPT", ("rev",))
+    monkeypatch.setattr(secrets, "DECRYPT", ("sh", "-c", 'rev "$0"'))
     store = secrets.Secrets(places, Facts(credentials=str(root / "credstore")))
     if units:
         places.accepted.write_text("{}\n", encoding="utf-8")

@@ -17,6 +17,7 @@ MOST_BYTES = 8 << 20  # ~/.claude.json holds a history beside its servers
 MOST_YAML = 1 << 20  # PyYAML reads some 100 KiB a second where it is not compiled
 MOST_VALUES = 200_000  # an alias of YAML makes thousands out of one
 # A table's head or a key with its value: what YAML would read as one long text, or not at all.
+_QUOTED = re.compile(r"[\"'][^\"']{2,}[\"']")
 _TOML = re.compile(r"(?m)^[ \t]*(?:\[+[ \t]*[\w\"'.-]+|[\w\"'.-]+[ \t]*=)")
 
 
@@ -84,8 +85,8 @@ def _yaml(text: str, file: str) -> Any:
 
 
 def _tame(clause: str) -> str:
-    """The parser's own words; it quotes single characters of the text, and names at times."""
-    return re.sub(r"[\"'].*", "…", clause) if len(clause) > 60 else clause
+    """The parser's own words, without what they quote of the text if it is more than a character."""
+    return re.sub(r"[\"'].{2,}", "…", clause, flags=re.DOTALL) if _QUOTED.search(clause) else clause
 
 
 def _loader(yaml: Any) -> Any:

@@ -137,7 +137,6 @@ def _take_start(draft: Draft, data: Mapping[str, Any], answers: Answers, kind: s
             draft.notes.append(f"{text} is hidden from it; paths.read and paths.write show it")
 
 
-
 def _launch(draft: Draft, data: Mapping[str, Any]) -> Launch | None:
     """The command in words of this product; None, and a reason, where it is no command."""
     key = next(key for key in _COMMANDS if key in data)
