@@ -196,6 +196,30 @@ def test_mcp_remote_becomes_what_it_does():
     assert any("--debug" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h/mcp?ghp_1234567890abcdefghij",
+        "https://h/mcp?a=b&0123456789abcdef0123456789abcdef",
+        "https://h/ghp_1234567890abcdefghij/mcp",
+        "https://h/mcp#token=ghp_1234567890abcdefghij",
+        "https://ghp_1234567890abcdefghij@h/mcp",
+        "https://h/mcp?x=https%3A%2F%2Fu%3Aghp_1234567890abcdefghij%40h",
+    ],
+)
+def test_no_part_of_a_url_carries_a_secret_into_the_configuration(url):
+    found = draft(url=url)
+
+    told = json.dumps([found.url, found.to_do, found.notes, found.left_out, found.skipped])
+    assert "ghp_" not in told and "0123456789abcdef" not in told
+
+
+def test_what_mcp_remote_is_given_beside_its_url_is_not_repeated():
+    found = draft(command="npx", args=["mcp-remote", "https://h/mcp", "9696", "ghp_1234567890"])
+
+    assert "a further word" in found.notes[-1] and "ghp_" not in "".join(found.notes)
+
+
 def test_user_and_password_of_a_url_become_a_header_and_a_query_loses_its_secret():
     found = draft(url="https://u%40x:p%3A1@h:8443/mcp?a=b&key=abc")
 

@@ -155,11 +155,8 @@ def _take_upstream(
     draft: Draft, data: Mapping[str, Any], answers: Answers, env: str | None
 ) -> None:
     urls = [key for key in _URLS if key in data]
-    for key in urls[1:]:
-        draft.left_out[key] = f"{urls[0]} says it"
     # Gemini CLI takes `url` for SSE and `httpUrl` for streamable HTTP, where it has both.
     first = "httpUrl" if "httpUrl" in urls else urls[0]
-    draft.left_out.pop(first, None)
     for key in urls:
         if key != first:
             draft.left_out[key] = f"{first} says it"

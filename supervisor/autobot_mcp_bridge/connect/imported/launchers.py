@@ -237,12 +237,12 @@ def _remote(launch: Launch) -> None:
             launch.url = word
             at += 1
         else:
-            dropped.append(name)
+            dropped.append(name if name.startswith("--") else "a further word")
             at += 1
     launch.words = []
     launch.notes.append("mcp-remote is left out: the proxy speaks to the URL itself")
     if dropped:
-        launch.notes.append(f"of its words these are left out: {' '.join(dropped)}")
+        launch.notes.append(f"of its words these are left out: {', '.join(dropped)}")
     if launch.url is None and not launch.cannot:
         launch.cannot = "command: mcp-remote has no URL"
 

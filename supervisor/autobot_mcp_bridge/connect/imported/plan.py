@@ -182,7 +182,8 @@ class Planner:
                 found["env"] = dict(draft.env)
             if planned.secrets:
                 found["credentials"] = {each.secret.label: each.name for each in planned.secrets}
-            if self._wishes.network:
+            # npx and uvx themselves need the registry (units/packages/live.py).
+            if self._wishes.network and "profile" not in draft.settings:
                 found["network"] = {"mode": self._wishes.network}
         found |= draft.settings
         if draft.off or draft.to_do:

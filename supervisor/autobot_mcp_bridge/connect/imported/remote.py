@@ -10,6 +10,7 @@ from autobot_mcp_bridge.connect.imported.draft import Draft, Secret
 from autobot_mcp_bridge.connect.imported.launchers import SSE
 from autobot_mcp_bridge.connect.imported.placeholders import Answers, shown
 from autobot_mcp_bridge.connect.imported.secrecy import (
+    holds_secret,
     is_secret,
     is_stand_in,
     looks_random,
@@ -50,7 +51,7 @@ def take_url(draft: Draft, key: str, found: Any, answers: Answers) -> None:
     if parts.path.rstrip("/").endswith("/sse"):
         draft.skip(SSE)
         return
-    if any(looks_random(unquote(part)) for part in parts.path.split("/")):
+    if any(looks_random(part) or holds_secret(part) for part in unquote(parts.path).split("/")):
         draft.skip(
             f"{key}: its path is a secret, and a URL stands in the configuration, where everybody "
             "reads it; ask whoever runs it for a token that goes into a header"
@@ -71,10 +72,12 @@ def take_url(draft: Draft, key: str, found: Any, answers: Answers) -> None:
 
 
 def _query(draft: Draft, key: str, pairs: list[tuple[str, str]], whole: str) -> str:
-    kept = [pair for pair in pairs if not is_secret(*pair)]
+    # `?TOKEN` is a name without a value.
+    kept = [(name, value) for name, value in pairs if not is_secret(name, value or name)]
     if len(kept) == len(pairs) and (pairs or not is_secret("", whole)):
         return whole
-    names = [name for name, value in pairs if (name, value) not in kept] or ["it"]
+    names = [name for name, value in pairs if value and (name, value) not in kept]
+    names = names or ["a part without a name"]
     draft.left_out[f"{key}?{names[0]}"] = "a secret, which a URL in the configuration cannot keep"
     draft.to_do.append(
         f"{' and '.join(names)} in its URL was a secret and is left out: give it in a header, if "

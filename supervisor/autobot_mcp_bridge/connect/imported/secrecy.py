@@ -120,7 +120,7 @@ def _in_url(text: str) -> bool:
     if parts.password or (parts.username and looks_random(parts.username)):
         return True
     pairs = [*parse_qsl(parts.query, keep_blank_values=True), *parse_qsl(parts.fragment)]
-    return any(is_secret(k, v) for k, v in pairs) or any(
+    return any(is_secret(k, v or k) for k, v in pairs) or any(
         looks_random(unquote(part)) for part in parts.path.split("/")
     )
 
