@@ -82,6 +82,7 @@ HOSTILE = {
     "a number that is none": (b'{"a": NaN}', "not JSON"),
     "a number of thousands of digits": (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
     "half of a surrogate": (b'{"a": "\\ud800"}', "surrogate"),
+    "half of a surrogate in YAML": (b'a: "\\ud800"\n', "surrogate"),
     "too much": (b'{"a": "' + b"x" * document.MOST_BYTES + b'"}', "at most 8 MiB"),
     "too much YAML": (b"a: " + b"x" * (document.MOST_YAML + 1), "at most 1 MiB of YAML"),
 }

@@ -121,6 +121,8 @@ def test_each_image_that_is_known_is_a_package(command):
         (["C:\\Python\\python.exe", "x.py"], "a path of Windows"),
         (["env", "-u", "A", "uvx"], "env -u is not understood"),
         (["env", "A=b"], "no program is left"),
+        (["env", "-S", "A='b"], "quotes have no end"),
+        (["npx 'x"], "quotes have no end"),
         (["./server"], "relative path"),
         (["npx", "mcp-remote"], "has no URL"),
         (["npx", "mcp-remote", "https://x/y", "--transport", "sse-only"], "SSE alone"),
@@ -220,6 +222,19 @@ def test_what_mcp_remote_is_given_beside_its_url_is_not_repeated():
     assert "a further word" in found.notes[-1] and "ghp_" not in "".join(found.notes)
 
 
+def test_a_variable_of_mcp_remote_that_is_no_value_yet_is_to_be_set():
+    args = ["mcp-remote", "https://h/mcp", "--header", "Authorization:${A}"]
+
+    (secret,) = draft(command="npx", args=args, env={"A": "Bearer ${env:B}"}).secrets
+
+    assert (secret.value, secret.hint) == (None, "${A} of the file")
+
+
+@pytest.mark.parametrize("value", [10**400, float("inf"), [1], {"a": 1}])
+def test_a_number_that_nobody_means_is_no_variable(value):
+    assert "env.A: allowed is a text" in draft(command="x", env={"A": value}).skipped
+
+
 def test_user_and_password_of_a_url_become_a_header_and_a_query_loses_its_secret():
     found = draft(url="https://u%40x:p%3A1@h:8443/mcp?a=b&key=abc")
 
@@ -268,7 +283,9 @@ def test_timeouts_become_ours_in_seconds(key, value, timeouts):
     assert draft(command="x", **{key: value}).settings == {"timeouts": timeouts}
 
 
-@pytest.mark.parametrize("value", ["30", True, 0, -1, float("inf"), float("nan"), 1e300, None])
+@pytest.mark.parametrize(
+    "value", ["30", True, 0, -1, float("inf"), float("nan"), 1e300, 10**400, None]
+)
 def test_a_timeout_that_is_none_is_left_out_with_a_reason(value):
     found = draft(command="x", timeout=value)
 

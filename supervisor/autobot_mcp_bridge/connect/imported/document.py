@@ -17,6 +17,7 @@ MOST_BYTES = 8 << 20  # ~/.claude.json holds a history beside its servers
 MOST_YAML = 1 << 20  # PyYAML reads some 100 KiB a second where it is not compiled
 MOST_VALUES = 200_000  # an alias of YAML makes thousands out of one
 # A table's head or a key with its value: what YAML would read as one long text, or not at all.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUOTED = re.compile(r"[\"'][^\"']{2,}[\"']")
 _TOML = re.compile(r"(?m)^[ \t]*(?:\[+[ \t]*[\w\"'.-]+|[\w\"'.-]+[ \t]*=)")
 
@@ -123,8 +124,11 @@ def _demand_plain(value: object, file: str) -> None:
             raise DataError(f"{file}: allowed are at most {MOST_VALUES} values")
         if len(loc) > MAX_DEPTH:
             raise DataError(f"{file}: allowed are at most {MAX_DEPTH} levels of nesting")
-        if isinstance(found, dict) and not all(isinstance(key, str) for key in found):
+        texts = list(found) if isinstance(found, dict) else [found]
+        if isinstance(found, dict) and not all(isinstance(key, str) for key in texts):
             raise DataError(f"{file}: {json_path(loc)}: allowed are texts as keys")
+        if any(isinstance(text, str) and _SURROGATE.search(text) for text in texts):
+            raise DataError(f"{file}: half of a surrogate pair is no character")
 
 
 def _walk(

@@ -54,8 +54,8 @@ def _flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
         case {"command": {"path": program, **rest}, **others}:  # Zed
             own = {key: rest[key] for key in ("args", "env") if rest.get(key)}
             return {**others, **own, "command": program}
-        case {"command": [program, *args], **others}:  # opencode
-            return {**others, "command": program, "args": [*args, *(others.get("args") or [])]}
+        case {"command": [program, *args], **others} if not others.get("args"):  # opencode
+            return {**others, "command": program, "args": args}
         case {"config": Mapping() as inner, **others} if not _STARTS & data.keys():  # Goose, of old
             return {**others, **dict(inner), "config": None}
     return data
@@ -110,7 +110,7 @@ def _take_start(draft: Draft, data: Mapping[str, Any], answers: Answers, kind: s
     own = data.get(env) if env else None
     if launch.url is not None:
         # mcp-remote puts its own variables into its headers.
-        beside = {k: t for k, v in _items(own) if (t := variables.as_text(v)) is not None}
+        beside = {k: t for k, v in _items(own) if (t := _settled(v, answers)) is not None}
         remote.take_url(draft, "args", launch.url, answers)
         remote.take_header_words(draft, launch.headers, answers.beside(beside))
         if env:
@@ -135,6 +135,13 @@ def _take_start(draft: Draft, data: Mapping[str, Any], answers: Answers, kind: s
             draft.notes.append(f"{text} is not on this host")
         elif _HOME.match(text):
             draft.notes.append(f"{text} is hidden from it; paths.read and paths.write show it")
+
+
+def _settled(value: Any, answers: Answers) -> str | None:
+    """A variable's text, where it is whole."""
+    text = variables.as_text(value)
+    resolved = None if text is None else answers.resolve(text)
+    return None if resolved is None or resolved.missing else resolved.text
 
 
 def _launch(draft: Draft, data: Mapping[str, Any]) -> Launch | None:

@@ -1,6 +1,5 @@
 """Keys of clients that have an equal here with another name, and those that have none, and why."""
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -89,12 +88,16 @@ def take_rest(draft: Draft, data: Mapping[str, Any]) -> None:
 
 def _take_timeout(draft: Draft, key: str, value: Any) -> None:
     ours, per_second = _TIMEOUTS[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        draft.left_out[key] = "it is no number"
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not abs(value) < _LONGEST * 1000
+    ):
+        draft.left_out[key] = "allowed is a number of at most 366 days"
         return
     seconds = value / (per_second or (1000 if value > _MOST_SECONDS else 1))
     if not 0 < seconds <= _LONGEST:
-        draft.left_out[key] = "allowed is more than 0 seconds, and at most 366 days"
+        draft.left_out[key] = "allowed is more than 0 seconds"
         return
     timeouts = draft.settings.setdefault("timeouts", {})
     if ours in timeouts:

@@ -115,16 +115,16 @@ class Launch:
 
 def understood(command: str, words: Sequence[str]) -> Launch:
     """The command in words of this product."""
-    if not words and " " in command.strip() and not command.startswith(("/", ".")):
-        try:
-            command, *words = shlex.split(command)
-        except ValueError:
-            return Launch([command], cannot="command: its quotes have no end")
     launch = Launch([command, *words])
-    for step in (_windows, _env, _runner):
-        step(launch)
+    try:
+        if not words and " " in command.strip() and not command.startswith(("/", ".")):
+            launch.words = shlex.split(command)
+        for step in (_windows, _env, _runner):
+            step(launch)
+    except ValueError:
+        launch.cannot = "command: its quotes have no end"
     if not launch.words:
-        launch.cannot = "command: no program is left of it"
+        launch.cannot = launch.cannot or "command: no program is left of it"
     if launch.cannot:
         return launch
     _SPECIAL.get(posixpath.basename(launch.words[0]), _package)(launch)
@@ -132,6 +132,8 @@ def understood(command: str, words: Sequence[str]) -> Launch:
 
 
 def _windows(launch: Launch) -> None:
+    if not launch.words:
+        return
     program = launch.words[0]
     if _ENDING.sub("", posixpath.basename(program)).lower() == "cmd":
         rest = launch.words[1:]

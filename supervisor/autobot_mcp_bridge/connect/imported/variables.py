@@ -8,6 +8,7 @@ from autobot_mcp_bridge.connect.imported.draft import Draft, Secret
 from autobot_mcp_bridge.connect.imported.placeholders import Answers, shown
 from autobot_mcp_bridge.connect.imported.secrecy import is_secret, is_stand_in, names_a_secret
 
+_MOST = 1e18  # more digits are nobody's setting; str() refuses thousands of them
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -18,7 +19,7 @@ def as_text(value: Any) -> str | None:
             return value
         case bool():
             return str(value).lower()
-        case int() | float():
+        case int() | float() if abs(value) < _MOST:
             return str(value)
         case _:
             return None
