@@ -1,1 +1,1 @@
-"""How clients are connected: what they have configured comes in, what they need goes out."""
+"""Clients and this bridge put in touch with each other."""
