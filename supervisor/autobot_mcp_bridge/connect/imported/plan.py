@@ -116,11 +116,8 @@ class Planner:
         self._store = store
         self._wishes = wishes
         self._names: dict[str, Planned] = {}
-        self._used = {
-            use.credential.name: (use.instance, use.variable)
-            for use in uses_of(self._specs())
-            if use.credential.name is not None
-        }
+        self._users = {use.credential.name: use.instance for use in uses_of(self._specs())}
+        self._labels: dict[str, tuple[str, str]] = {}
 
     def plan(self, drafts: Iterable[Draft]) -> list[Planned]:
         """Decide on each, in the order of the file."""
@@ -160,8 +157,13 @@ class Planner:
 
     def _named(self, store: Store, server: ServerId, secret: Secret) -> Named:
         owner = (server.instance, secret.label)
-        name = secret_name(server, secret.label, lambda one: self._used.get(one, owner) != owner)
-        self._used[name] = owner
+
+        def is_anothers(name: str) -> bool:
+            mine = self._users.get(name, server.instance) == server.instance
+            return not mine or self._labels.get(name, owner) != owner
+
+        name = secret_name(server, secret.label, is_anothers)
+        self._labels[name] = owner
         stored = store.has(name)
         same = stored and (secret.value is None or store.holds(name, secret.value.encode()))
         return Named(name, secret, stored, put=secret.value is not None and not same)
