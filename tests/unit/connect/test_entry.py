@@ -293,6 +293,26 @@ def test_a_timeout_that_is_none_is_left_out_with_a_reason(value):
     assert found.left_out["timeout"]
 
 
+def test_what_a_command_speaks_of_and_is_not_here_is_told():
+    args = ["--directory", "/nonexistent/server", "run", "C:\\data", "/root/x", "https://h/x"]
+
+    notes = draft(command="uv", args=args).notes
+
+    assert [note.split(" ")[0] for note in notes] == [
+        "uv",
+        "/nonexistent/server",
+        "C:\\data",
+        "/root/x",
+    ]
+
+
+def test_headers_of_the_transport_are_left_out():
+    found = draft(url="https://h/mcp", headers={"Content-Type": "a/b", "Mcp-X": "1", "X-A": "b"})
+
+    assert found.headers == {"X-A": "b"}
+    assert {"headers.Content-Type", "headers.Mcp-X"} <= found.left_out.keys()
+
+
 def test_names_of_tools_are_no_globs_here():
     found = draft(command="x", enabled_tools=["a*", "b"], disabled_tools=["c[1]"])
 

@@ -16,6 +16,7 @@ _HEADERS = ("headers", "http_headers", "httpHeaders")
 _COMMANDS = ("command", "cmd")
 _TRANSPORTS = ("type", "transport", "transportType")
 _HOME = re.compile(r"/(?:home|root|run/user)(?:/|$)")  # ProtectHome= (systemd.exec(5))
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/][^/]")
 _PATH = re.compile(r"/[^:\0\n]+")
 _STARTS = {*_COMMANDS, *_URLS}
 _STDIO = frozenset({"stdio", "local", ""})
@@ -130,8 +131,20 @@ def _take_start(draft: Draft, data: Mapping[str, Any], answers: Answers, kind: s
         draft.settings["profile"] = launch.profile
     _take_directory(draft, data, answers)
     _take_env_file(draft, data)
+    _note_surroundings(draft)
+
+
+def _note_surroundings(draft: Draft) -> None:
+    """Say what a command speaks of that is not here, or is hidden in the sandbox."""
+    if PurePosixPath(draft.command[0]).name == "uv":
+        draft.notes.append(
+            "uv makes an environment at each start: it needs network.mode internet, and paths.write "
+            "for where it stands; what is on PyPI starts offline with uvx"
+        )
     for text in (*draft.command[1:], *draft.env.values()):
-        if _PATH.fullmatch(text) and not _exists(text):
+        if _WINDOWS.match(text):
+            draft.notes.append(f"{text} is a path of Windows")
+        elif _PATH.fullmatch(text) and not _exists(text):
             draft.notes.append(f"{text} is not on this host")
         elif _HOME.match(text):
             draft.notes.append(f"{text} is hidden from it; paths.read and paths.write show it")

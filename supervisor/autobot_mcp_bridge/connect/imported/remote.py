@@ -21,6 +21,22 @@ from autobot_mcp_bridge.connect.imported.words import header_of
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
 _SCHEME = re.compile(r"((?:Bearer|Basic|Token)[ \t]+)(\S.*)", re.IGNORECASE | re.DOTALL)
+# What the proxy says itself, of the connection or of MCP.
+_TAKEN = frozenset(
+    [
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ]
+)
 _AUTHORIZATION = "Authorization"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -113,6 +129,9 @@ def take_header_words(draft: Draft, words: Iterable[str], answers: Answers) -> N
 
 
 def take_header(draft: Draft, place: str, name: str, text: str, answers: Answers) -> None:
+    if name.lower() in _TAKEN or name.lower().startswith("mcp-"):
+        draft.left_out[place] = "the proxy sends that header itself"
+        return
     resolved = answers.resolve(text)
     if not _TOKEN.fullmatch(name) or _NO_TEXT.search(resolved.text.strip()):
         draft.left_out[place] = "no header can have that name or hold that value (RFC 9110)"
