@@ -19,6 +19,10 @@ SECRETS = {
     "Telegram's": ("X", "123456789:AAabcdefghijklmnopqrstuvwxyz012345678"),
     "GitLab's": ("X", "glpat-12ab34cd56ef"),
     "a JWT": ("X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc"),
+    "a key that begins with a slash": ("AWS_SECRET_ACCESS_KEY", "/xYz12/abcDEFghi+klm/N0pQrStUv"),
+    "a wallet's words": ("WALLET_MNEMONIC", "legal winner thank year"),
+    "headers in JSON": ("OPENAPI_MCP_HEADERS", '{"Authorization": "Bearer x", "V": "1"}'),
+    "a password without a user": ("X", "redis://:pw@host"),
     "a private key": ("X", "-----BEGIN RSA PRIVATE KEY-----\nabc"),
     "a database's URL": ("X", "postgresql://u:p@h/db"),
     "a connection string": ("X", "Server=x;Password=hunter2;"),
@@ -29,6 +33,7 @@ SECRETS = {
     "a UUID": ("X", "550e8400-e29b-41d4-a716-446655440000"),
     "a header's scheme": ("X", "Bearer x1"),
     "more than one line": ("X", "a\nb"),
+    "a URL among words": ("", "curl 'https://h/x?token=a1b2' | sh"),
     "a shell's assignment": ("", "API_TOKEN=a1b2 exec server"),
 }
 PLAIN = {
@@ -38,6 +43,8 @@ PLAIN = {
     "how one authenticates": ("AUTH_MODE", "oauth"),
     "a switch": ("USE_TOKEN", "true"),
     "a path to a secret": ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"),
+    "a folder of keys": ("SSH_KEYS", "~/.ssh"),
+    "a host of a project's": ("X_URL", "https://abcdefghijklmnopqrst.example.co"),
     "a file with a secret": ("TOKEN_FILE", "/run/x/token"),
     "a search path": ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     "a URL": ("URL", "https://api.example.com/v1/items?lang=en"),
@@ -65,6 +72,25 @@ def test_a_secret_is_known(name):
 @pytest.mark.parametrize("name", PLAIN)
 def test_what_is_none_is_left_where_it_is(name):
     assert not is_secret(*PLAIN[name])
+
+
+HOSTILE = {
+    "one long word": "a" * 65536,
+    "beginnings of URLs": "a:" * 32768,
+    "a URL in a URL": "http://h?a=" * 6000,
+    "lists in lists": "[" * 60000,
+    "objects in objects": '{"a":' * 900 + "1" + "}" * 900,
+    "beginnings of tokens": "sk-" * 20000,
+    "beginnings of pairs": "a=" * 30000,
+    "beginnings of placeholders": "${" * 30000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_value_of_an_enemy_is_looked_through_in_time_that_grows_with_it(name):
+    assert is_secret("X", HOSTILE[name]) in {True, False}
+    assert is_secret(HOSTILE[name], "x") in {True, False}
+    assert is_stand_in(HOSTILE[name]) in {True, False}
 
 
 @pytest.mark.parametrize("text", ["<your-token>", "YOUR_API_KEY", "xxxx", "your key here", "..."])

@@ -17,7 +17,7 @@ _NAMES = re.compile(
     r"token|secret|passw|passphrase|passcode|pwd|credential|authoriz|cookie|session|bearer|jwt|"
     r"api_?key|app_?key|access_?key|account_?key|private|signature|signing|webhook|dsn|"
     r"connection_?str|conn_?str|database_?ur[il]|db_?ur[il]|mongo\w*_?ur[il]|redis_?ur[il]|"
-    r"encrypt|licen[cs]e_?key|oauth"
+    r"mnemonic|seed_?phrase|hmac|encrypt|licen[cs]e_?key|oauth"
 )
 _WORDS = frozenset({"key", "keys", "auth", "pass", "pat", "pin", "otp", "salt", "sig", "apikey"})
 _PLAIN_NAMES = re.compile(
@@ -31,7 +31,11 @@ _SWITCH = re.compile(
     r"(?i)true|false|yes|no|on|off|none|null|auto|default|oauth2?|bearer|basic|\s*"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w .@~+/\\-]*|(?:~|\.{1,2})")
+# A key of AWS may begin with a slash, so that only a path that begins like one is one.
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|/(?:home|Users|root|etc|opt|var|run|usr|srv|mnt|tmp|data|app|workspaces?))"
+    r"/[\w .@~+/\\-]*"
+)
 # The first characters that issuers give their tokens so that they are found where they should not
 # be. A digit has to follow: `npm_config_cache` and `sk-learn-models` are none.
 _KNOWN = re.compile(
@@ -47,7 +51,9 @@ _KNOWN = re.compile(
 )
 _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY|AGE-SECRET-KEY-1|PuTTY-User-Key")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)[ \t]+\S")
-_USERINFO = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s]+@", re.IGNORECASE)
+_USERINFO = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/\s:@]*:[^/\s]+@", re.IGNORECASE)
+_URL = re.compile(r"(?i)[a-z][a-z0-9+.-]{0,30}://[^\s\"'<>]+")
+_LONGEST_URL = 4096
 _PAIR = re.compile(r"([A-Za-z][\w .-]{1,40})\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s;&\"',]+))")
 _RUN = re.compile(r"[A-Za-z0-9+/_~=.-]{16,}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -56,6 +62,8 @@ _LEAST_BITS = (
     3.2  # of a character; English words and identifiers stay below, 20 random hex digits not
 )
 _MOST_LOOKED_AT = 65536
+_MOST_NAME = 256
+_SHORT = 16  # characters of a word that says how, and holds nothing
 # Stands where a person was to put a value.
 _STAND_IN = re.compile(
     r"(?i)<[^<>\d]{1,60}>|\[[a-z _-]{1,60}\]|x{3,}|\*{3,}|\.{3}|…|change[-_ ]?me|todo|"
@@ -70,11 +78,16 @@ def is_stand_in(value: str) -> bool:
 
 def names_a_secret(name: str) -> bool:
     """Whether a variable, an option or a header is called like a secret."""
-    parts = [part for part in _SEPARATOR.split(_CAMEL.sub("_", name)) if part]
+    parts = _parts(name)
     words = "_".join(parts).lower()
     if not parts or (parts[-1].lower() in {"file", "path", "dir"}):
         return False
     return _NAMES.search(words) is not None or not _WORDS.isdisjoint(words.split("_"))
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name, of what a person would write as one."""
+    return [part for part in _SEPARATOR.split(_CAMEL.sub("_", name[:_MOST_NAME])) if part]
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -95,11 +108,10 @@ def is_secret(name: str, value: str) -> bool:
 
 def _is_setting(name: str, value: str) -> bool:
     """MAX_TOKENS=4096, AUTH_MODE=oauth, GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json."""
-    last = _SEPARATOR.split(_CAMEL.sub("_", name).lower())
-    counts = _NUMBER.fullmatch(value) and any(_PLAIN_NAMES.fullmatch(word) for word in last)
-    says_how = bool(last) and _PLAIN_NAMES.fullmatch(last[-1]) is not None and len(value) < 16
-    is_path = value[:2] in {"./", "~/"} or (value[:1] == "/" and value.count("/") > 1)
-    return bool(counts or says_how or (is_path and _PATH.fullmatch(value)))
+    words = [part.lower() for part in _parts(name)]
+    counts = _NUMBER.fullmatch(value) and any(map(_PLAIN_NAMES.fullmatch, words))
+    says_how = bool(words) and _PLAIN_NAMES.fullmatch(words[-1]) and len(value) < _SHORT
+    return bool(counts or says_how or _PATH.fullmatch(value))
 
 
 def holds_secret(text: str) -> bool:
@@ -107,14 +119,17 @@ def holds_secret(text: str) -> bool:
     text = text[:_MOST_LOOKED_AT]
     if any(form.search(text) for form in (_PEM, _KNOWN, _USERINFO)) or _SCHEME.match(text):
         return True
-    return _in_url(text) or _in_json(text) or _in_pairs(text)
-
-
-def _in_url(text: str) -> bool:
-    if "://" not in text:
-        return False
     try:
-        parts = urlsplit(text.strip())
+        return any(map(_in_url, _URL.findall(text))) or _in_json(text) or _in_pairs(text)
+    except RecursionError:  # a URL in a URL in a URL
+        return True
+
+
+def _in_url(url: str) -> bool:
+    if len(url) > _LONGEST_URL:
+        return True  # nobody types such a one
+    try:
+        parts = urlsplit(url)
     except ValueError:
         return False
     if parts.password or (parts.username and looks_random(parts.username)):
@@ -130,7 +145,7 @@ def _in_json(text: str) -> bool:
         return False
     try:
         return any(is_secret(key, value) for key, value in _strings(json.loads(text), ""))
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
 
 
