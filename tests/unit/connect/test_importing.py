@@ -97,6 +97,42 @@ def test_another_value_of_a_secret_is_a_difference_and_replaced_when_asked_for(
     assert told == ["gh-token", "apply"]  # so that what runs with the old one starts anew
 
 
+def test_what_is_replaced_keeps_what_no_import_says(host, file, capsys):
+    theirs = {"network": {"mode": "internet"}, "timeouts": {"idle": "1m", "call": "9s"}}
+    old = {"name": "gh", "command": ["old"], "env": {"A": "b"}, "profile": "uvx", **theirs}
+    write_servers(host.places, old)
+
+    imported(host, capsys, file(gh={**TIME, "timeout": 30}), "--replace")
+
+    (found,) = json.loads(host.places.servers_json.read_text(encoding="utf-8"))["servers"]
+    assert found == {
+        "name": "gh",
+        "command": ["uvx", "mcp-server-time"],
+        "network": {"mode": "internet"},
+        "timeouts": {"idle": "1m", "call": 30},
+    }
+
+
+def test_a_replacement_that_does_not_go_with_the_rest_is_skipped_alone(host, file, capsys):
+    write_servers(host.places, {"name": "gh", "command": ["old"], "sessions": "isolated"})
+    host.places.accepted.unlink()  # without units a server may have it
+    run(host, capsys, file(gh=TIME, other=TIME), "--replace")
+    assert host.status == 0
+    host.places.accepted.write_text("{}", encoding="utf-8")
+
+    told = {each["entry"]: each for each in imported(host, capsys, file(gh=GITHUB), "--replace")}
+
+    assert told["gh"]["what"] == "skipped" and "sessions" in told["gh"]["why"]
+
+
+def test_a_secret_that_other_servers_use_too_stays_the_entrys(host, file, capsys):
+    imported(host, capsys, file(gh=GITHUB))
+    also = {"name": "also", "command": ["x"], "credentials": {"T": "gh-token"}}
+    write_text(host.places.servers_d / "z.json", json.dumps({"version": 1, "servers": [also]}))
+
+    assert only(imported(host, capsys, file(gh=GITHUB))) == ("unchanged", "")
+
+
 def test_a_secret_that_somebody_has_set_under_the_name_is_not_taken_for_the_entrys(
     host, file, capsys
 ):

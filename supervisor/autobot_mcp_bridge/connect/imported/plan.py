@@ -20,7 +20,8 @@ from autobot_mcp_bridge.units.secret_uses import refusal, uses_of
 # What an import says of a server; whatever else its definition has is its administrator's.
 _OWN = frozenset({"command", "env", "credentials", "url", "headers", "cwd"})
 _OWN_PARTS = ("tools", "timeouts", "network", "profile")
-_KEYS_OF_IDENTITY = frozenset({"tenant", "project", "name"})
+# What --replace takes out of a definition; the rest is its administrator's.
+_REPLACED = _OWN | {"tenant", "project", "name", "enabled", "profile"}
 NO_STORE = (
     "it needs secrets ({labels}), which only units of systemd can be given, by root and after "
     "mcp-bridge install; nothing of it is written"
@@ -116,7 +117,9 @@ class Planner:
         self._store = store
         self._wishes = wishes
         self._names: dict[str, Planned] = {}
-        self._users = {use.credential.name: use.instance for use in uses_of(self._specs())}
+        self._users: dict[str | None, set[str]] = {}
+        for use in uses_of(self._specs()):
+            self._users.setdefault(use.credential.name, set()).add(use.instance)
         self._labels: dict[str, tuple[str, str]] = {}
 
     def plan(self, drafts: Iterable[Draft]) -> list[Planned]:
@@ -159,8 +162,8 @@ class Planner:
         owner = (server.instance, secret.label)
 
         def is_anothers(name: str) -> bool:
-            mine = self._users.get(name, server.instance) == server.instance
-            return not mine or self._labels.get(name, owner) != owner
+            users = self._users.get(name, {server.instance})
+            return server.instance not in users or self._labels.get(name, owner) != owner
 
         name = secret_name(server, secret.label, is_anothers)
         self._labels[name] = owner
@@ -194,10 +197,7 @@ class Planner:
 
     def _decide(self, planned: Planned, server: ServerId) -> Planned:
         draft, wishes = planned.draft, self._wishes
-        named = {"tenant": server.tenant, "name": server.name}
-        if server.project is not None:
-            named["project"] = server.project
-        spec, problems = self._checked(Path("-"), {**named, **planned.settings})
+        spec, problems = self._checked(Path("-"), {**_identity(server), **planned.settings})
         if spec is None or problems:
             return self._skip(planned, "; ".join(map(_clause, problems)))
         for each in planned.secrets:
@@ -211,27 +211,29 @@ class Planner:
             )
         existing = edit.find(self._sources, server)
         if existing is not None:
-            return self._compare(planned, spec, existing)
+            return self._compare(planned, server, spec, existing)
         planned.what = What.DISABLED if planned.settings.get("enabled") is False else What.ADDED
         planned.why = draft.off
         return planned
 
-    def _compare(self, planned: Planned, spec: ServerSpec, existing: Entry) -> Planned:
+    def _compare(
+        self, planned: Planned, server: ServerId, spec: ServerSpec, existing: Entry
+    ) -> Planned:
         planned.replaces = True
         old, _ = self._checked(existing.file, merge(existing.defaults, existing.raw))
         differing = ["its form"] if old is None else list(_differences(spec, old))
         if differing and not self._wishes.replace:
             return self._skip(
                 planned,
-                f"{planned.server} stands in {existing.file} and differs in "
+                f"{server} stands in {existing.file} and differs in "
                 f"{', '.join(differing)}; --replace replaces it",
             )
         if differing:
-            kept = existing.raw.keys() - _OWN - _KEYS_OF_IDENTITY - {*_OWN_PARTS, "enabled"}
-            planned.settings = {
-                **planned.settings,
-                **{key: value for key, value in existing.raw.items() if key in kept},
-            }
+            kept = {k: v for k, v in existing.raw.items() if k not in _REPLACED}
+            planned.settings = merge(kept, planned.settings)
+            merged = merge(existing.defaults, {**planned.settings, **_identity(server)})
+            if problems := self._checked(existing.file, merged)[1]:
+                return self._skip(planned, "; ".join(map(_clause, problems)))
             planned.what, planned.why = What.CHANGED, f"it differed in {', '.join(differing)}"
             return planned
         planned.settings = {}
@@ -253,6 +255,11 @@ class Planner:
     def _skip(planned: Planned, why: str) -> Planned:
         planned.what, planned.why, planned.settings = What.SKIPPED, why, {}
         return planned
+
+
+def _identity(server: ServerId) -> dict[str, str]:
+    found = {"tenant": server.tenant, "name": server.name}
+    return found if server.project is None else {**found, "project": server.project}
 
 
 def header(named: Named) -> dict[str, str]:
