@@ -14,8 +14,8 @@ from autobot_mcp_bridge.cli.common import (
     print_table,
     printable,
 )
-from autobot_mcp_bridge.cli.secret import apply_now, note_rotation
-from autobot_mcp_bridge.config.errors import MissingError
+from autobot_mcp_bridge.config.errors import DataError, MissingError
+from autobot_mcp_bridge.config.files import locked
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.sources import read_sources
@@ -28,6 +28,8 @@ from autobot_mcp_bridge.connect.imported.secrecy import is_secret
 from autobot_mcp_bridge.connect.imported.shapes import Raw
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import DEFAULT_TENANT, ServerId
+from autobot_mcp_bridge.units import rotations
+from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.secrets import Secrets
 from autobot_mcp_bridge.units.systemctl import has_systemd
 
@@ -155,10 +157,15 @@ def _renew(places: Places, planned: Sequence[Planned]) -> None:
         for named in each.secrets
         if named.put
     ]
-    for name in names:
-        note_rotation(places, name)
-    if names:
-        apply_now(places)
+    if not names:
+        return
+    with locked(places.state_dir):
+        for name in names:
+            rotations.note(places.state_dir, name)
+    try:
+        Applier(places, note, retry=False).apply()
+    except DataError as error:
+        note(f"it counts; but the configuration is not applied, for it has mistakes:\n{error}")
 
 
 def _show(

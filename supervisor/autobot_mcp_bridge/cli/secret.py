@@ -71,10 +71,8 @@ def run(args: argparse.Namespace) -> int:
             secrets.demand(args.name, there=False)
             secrets.put(args.name, _value(args.name), uses, there=False)
             note(f"{args.name} is set{_users(uses)}")
-            note_rotation(
-                places, args.name
-            )  # what has crashed for want of it is tried again at once
-            return apply_now(places)
+            _note(places, args.name)  # what has crashed for want of it is tried again at once
+            return _apply(places)
         case "rotate":
             return _rotate(args, places, secrets, uses)
         case _:
@@ -85,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
                 with locked(places.state_dir):
                     rotations.forget(places.state_dir, args.name)
             note(f"{args.name} is removed{_users(uses)}; what runs has it until its end")
-            return apply_now(places)
+            return _apply(places)
 
 
 def _demand_systemd() -> None:
@@ -129,9 +127,9 @@ def _rotate(args: argparse.Namespace, places: Places, secrets: Secrets, uses: li
     if (secrets.plain / args.name).exists():
         note(f"{secrets.plain / args.name} counts no more; remove it")
     if args.restart == "idle":
-        note_rotation(places, args.name)
+        _note(places, args.name)
         note("what runs with it starts anew between calls")
-    status = apply_now(places)
+    status = _apply(places)
     if args.restart == "now":
         running = active({service_of(use.instance) for use in uses})
         systemctl("restart", running)
@@ -139,14 +137,14 @@ def _rotate(args: argparse.Namespace, places: Places, secrets: Secrets, uses: li
     return status
 
 
-def note_rotation(places: Places, name: str) -> None:
+def _note(places: Places, name: str) -> None:
     """Have its servers start anew, as soon as apply has told the proxy."""
     if places.accepted.exists():
         with locked(places.state_dir):
             rotations.note(places.state_dir, name)
 
 
-def apply_now(places: Places) -> int:
+def _apply(places: Places) -> int:
     """Have the units follow: a secret that was missing, or is encrypted now."""
     if not places.accepted.exists():
         return 0  # nothing is installed yet

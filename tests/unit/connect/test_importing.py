@@ -13,6 +13,7 @@ from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.config.sources import read_sources
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.names import parse_instance
+from autobot_mcp_bridge.units import rotations
 from connect.importing import host_in, imported, run
 from support.configured import write_servers, write_text
 
@@ -82,19 +83,26 @@ def test_what_a_person_adds_to_an_imported_definition_is_no_difference(host, fil
 def test_another_value_of_a_secret_is_a_difference_and_replaced_when_asked_for(
     host, file, capsys, monkeypatch
 ):
-    told = []
-    monkeypatch.setattr(importing, "note_rotation", lambda _places, name: told.append(name))
-    monkeypatch.setattr(importing, "apply_now", lambda _places: told.append("apply"))
+    applied = []
+
+    class Noted:
+        def __init__(self, *_args, **_options):
+            pass
+
+        def apply(self):
+            applied.append([*rotations.read(host.places.state_dir)])
+
+    monkeypatch.setattr(importing, "Applier", Noted)
     imported(host, capsys, file(gh=GITHUB))
     other = {**GITHUB, "env": {**GITHUB["env"], "GH_TOKEN": "second"}}
 
     what, why = only(imported(host, capsys, file(gh=other)))
 
     assert what == "skipped" and "another value is stored as gh-token" in why
-    assert host.stored() == {"gh-token": "first"} and told == []
+    assert host.stored() == {"gh-token": "first"} and applied == []
     assert only(imported(host, capsys, file(gh=other), "--replace"))[0] == "changed"
     assert host.stored() == {"gh-token": "second"}
-    assert told == ["gh-token", "apply"]  # so that what runs with the old one starts anew
+    assert applied == [["gh-token"]]  # so that what runs with the old one starts anew
 
 
 def test_what_is_replaced_keeps_what_no_import_says(host, file, capsys):
