@@ -35,6 +35,7 @@ COMMANDS = {
     "stdio": ("stdio", "be a stdio MCP server in front of one over HTTP"),
     "add": ("add", "add a server"),
     "remove": ("remove", "remove a server"),
+    "import": ("importing", "take over the servers of an MCP client's configuration"),
     "enable": ("enable", "let a server be served"),
     "disable": ("enable", "let a server not be served"),
     "token": ("token", "make, rotate, revoke and list the tokens of a server"),

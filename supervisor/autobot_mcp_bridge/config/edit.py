@@ -48,9 +48,9 @@ def add(places: Places, server: ServerId, settings: Mapping[str, Any]) -> Edited
         UsageError: there is such a server.
         DataError: the configuration would be wrong; nothing was written.
     """
-    _make_directories(places)
+    make_directories(places)
     file = places.servers_d / f"{server.instance}.json"
-    with _edited(places) as sources:
+    with edited(places) as sources:
         if entry := find(sources, server):
             raise UsageError(f"{server} stands in {entry.file}; remove it first")
         if file.exists():
@@ -76,7 +76,7 @@ def remove(places: Places, server: ServerId) -> Edited:
         MissingError: there is no such server.
         DataError: the configuration would be wrong; nothing was written.
     """
-    with _edited(places) as sources:
+    with edited(places) as sources:
         entry = _found(sources, server)
         document = sources.documents[entry.file]
         own = entry.file.parent == places.servers_d and len(document["servers"]) == 1
@@ -97,7 +97,7 @@ def enable(places: Places, server: ServerId, *, enabled: bool) -> Edited:
         MissingError: there is no such server.
         DataError: the configuration would be wrong; nothing was written.
     """
-    with _edited(places) as sources:
+    with edited(places) as sources:
         entry = _found(sources, server)
         if merge(entry.defaults, entry.raw).get("enabled", True) is enabled:
             return Edited(entry.file, changed=False)
@@ -145,7 +145,8 @@ def no_such_server(instance: str, known: list[str]) -> str:
     return f"there is no server {instance}; there are {', '.join(sorted(known))}"
 
 
-def _make_directories(places: Places) -> None:
+def make_directories(places: Places) -> None:
+    """Make the directories of the configuration, readable by all."""
     # The mode is given, so that a group's umask does not make what root then refuses to read.
     try:
         places.config_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +157,12 @@ def _make_directories(places: Places) -> None:
 
 
 @contextmanager
-def _edited(places: Places) -> Iterator[Sources]:
+def edited(places: Places) -> Iterator[Sources]:
+    """The configuration as it is, while nobody else edits it.
+
+    Raises:
+        MissingError, DeniedError, UnavailableError: it cannot be had.
+    """
     if not places.config_dir.is_dir():
         raise MissingError(f"{places.config_dir}: no such directory")
     try:

@@ -108,7 +108,7 @@ def load(places: Places, *, overlay: Overlay | None = None, units: bool | None =
     lacks: dict[str, tuple[Problem, ...]] = {}
     seen: dict[ServerId, str] = {}
     for entry in entries(sources, problems):
-        spec = _check_server(entry, problems, units=units)
+        spec = check_server(entry, problems, units=units)
         if spec is None:
             continue
         here = f"{entry.file} {json_path(('servers', entry.index))}"
@@ -188,7 +188,8 @@ def _check_form(file: Path, document: dict[str, Any], problems: list[Problem]) -
     return kept
 
 
-def _check_server(entry: Entry, problems: list[Problem], *, units: bool) -> ServerSpec | None:
+def check_server(entry: Entry, problems: list[Problem], *, units: bool) -> ServerSpec | None:
+    """One server as it is checked; None, and what is wrong, where it has no right form."""
     file = str(entry.file)
     merged = merge(entry.defaults, entry.raw)
     spec = _validate(ServerSpec, merged, entry.place, file, problems)

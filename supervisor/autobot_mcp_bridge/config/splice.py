@@ -5,10 +5,11 @@ Works on text that `parse_json` accepted; positions are characters of that text.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_INDENT = 2
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -76,3 +77,40 @@ def with_key(text: str, index: int, key: str, value: Any) -> str:
             return text[: span.start] + written + text[span.end :]
     end = found[-1][1].end  # a server has a name at least
     return f'{text[:end]}, "{key}": {written}{text[end:]}'
+
+
+def with_server(text: str, index: int, server: dict[str, Any]) -> str:
+    """The text with another server in the place of that one."""
+    span = server_spans(text)[index]
+    return text[: span.start] + _laid_out(server, _column(text, span.start)) + text[span.end :]
+
+
+def with_servers(text: str, servers: Sequence[dict[str, Any]]) -> str:
+    """The text with further servers behind the last one.
+
+    Raises:
+        ValueError: it has no list of servers.
+    """
+    found = server_spans(text)
+    column = _column(text, found[-1].start) if found else _INDENT * 2
+    added = [_laid_out(server, column) for server in servers]
+    between = f",\n{' ' * column}"
+    if found:
+        end = found[-1].end
+        return text[:end] + between + between.join(added) + text[end:]
+    for key, span in members(text, _skip(text, 0)):
+        if key == "servers":
+            whole = f"[\n{' ' * column}{between.join(added)}\n{' ' * _INDENT}]"
+            return text[: span.start] + whole + text[span.end :]
+    raise ValueError("no servers in it")
+
+
+def _column(text: str, position: int) -> int:
+    """How far in the line begins that holds the position."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return len(line) - len(line.lstrip(" "))
+
+
+def _laid_out(server: dict[str, Any], column: int) -> str:
+    lines = json.dumps(server, indent=_INDENT, ensure_ascii=False).split("\n")
+    return f"\n{' ' * column}".join(lines)

@@ -27,6 +27,7 @@ from autobot_mcp_bridge.units.systemctl import SystemctlError, run_tool
 ENCRYPT_WITHIN = 30.0
 # `auto`: by the TPM and the host's key where there is a TPM, else by the host's key alone.
 ENCRYPT = ("systemd-creds", "encrypt", "--name=", "--with-key=auto", "-", "-")
+DECRYPT = ("systemd-creds", "decrypt", "--name=")
 _PRIVATE = 0o600
 _HERE = 0o700
 
@@ -89,6 +90,35 @@ class Secrets:
         with self._alone():
             self.demand(name, there=there)
             replace_file(self.encrypted / name, text, _PRIVATE)
+
+    def holds(self, name: str, value: bytes) -> bool:
+        """Whether that is its value, as a variable gets it; no, where it cannot be decrypted.
+
+        Each encryption is another text, so that only decrypting tells.
+        """
+        try:
+            if (path := self.encrypted / name).exists():
+                found = run_tool(*DECRYPT, str(path), "-", timeout=ENCRYPT_WITHIN).encode()
+            else:
+                found = (self.plain / name).read_bytes()
+        except (OSError, SystemctlError):
+            return False
+        return found.removesuffix(b"\n") == value.removesuffix(b"\n")
+
+    def sealed(self, name: str) -> bytes | None:
+        """What to `put_back` after a change that came to nothing; None: there is none."""
+        try:
+            return (self.encrypted / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put_back(self, name: str, sealed: bytes | None) -> None:
+        """Have it as it was when `sealed` was asked."""
+        with self._alone():
+            if sealed is None:
+                remove_file(self.encrypted / name)
+            else:
+                replace_file(self.encrypted / name, sealed, _PRIVATE)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -136,3 +136,31 @@ def test_splicing_changes_one_server_and_nothing_else(servers, more, indent, dat
     expected[index] = {**servers[index], "enabled": False}
     assert changed == {**document, "servers": expected}
     assert list(changed) == list(document)
+
+
+@given(
+    servers=st.lists(TABLES, max_size=4),
+    rest=TABLES,
+    new=st.lists(TABLES, min_size=1, max_size=3),
+    data=st.data(),
+    indent=st.sampled_from([None, 0, 2, 4]),
+)
+def test_servers_join_a_file_or_take_another_s_place_and_the_rest_keeps_its_text(
+    servers, rest, new, data, indent
+):
+    document = {**rest, "servers": servers}
+    text = json.dumps(document, indent=indent)
+
+    joined = splice.with_servers(text, new)
+
+    assert json.loads(joined) == {**document, "servers": [*servers, *new]}
+    spans = splice.server_spans(text)
+    kept = spans[-1].end if spans else text.rindex("[")
+    assert joined.startswith(text[:kept])
+    assert joined.endswith(text[text.rindex("]") + 1 :])
+    if servers:
+        index = data.draw(st.integers(0, len(servers) - 1))
+        replaced = splice.with_server(text, index, new[0])
+        assert json.loads(replaced)["servers"][index] == new[0]
+        assert replaced.startswith(text[: spans[index].start])
+        assert replaced.endswith(text[spans[index].end :])

@@ -210,3 +210,28 @@ def test_a_broken_note_of_rotations_is_none(tmp_path, text):
     (tmp_path / rotations.FILE).write_text(text, encoding="latin-1")
 
     assert rotations.read(tmp_path) == {}
+
+
+def test_a_value_is_compared_by_decrypting_and_what_cannot_be_is_another(
+    store, places, monkeypatch
+):
+    monkeypatch.setattr(secrets, "DECRYPT", ("sh", "-c", 'rev "$0"'))
+    store.put("one", b"word", (), there=False)
+
+    assert store.holds("one", b"word") and store.holds("one", b"word\n")
+    assert not store.holds("one", b"other") and not store.holds("none", b"word")
+    monkeypatch.setattr(secrets, "DECRYPT", ("false",))
+    assert not store.holds("one", b"word")
+
+
+def test_a_change_that_came_to_nothing_is_taken_back(store, places):
+    store.put("one", b"word", (), there=False)
+    before, none = store.sealed("one"), store.sealed("two")
+    store.put("one", b"other", (), there=True)
+    store.put("two", b"new", (), there=False)
+
+    store.put_back("one", before)
+    store.put_back("two", none)
+
+    assert [path.name for path in places.encrypted_credentials.iterdir()] == ["one"]
+    assert store.sealed("one") == before

@@ -1,0 +1,1 @@
+"""Reading what MCP clients have configured: documents in, definitions and secrets out."""
