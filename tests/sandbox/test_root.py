@@ -219,6 +219,7 @@ async def test_what_runs_as_root_at_its_end_is_the_host_s(product):
     assert "python3 of uid 0" not in uids
     # Nothing that only the server needs has been made on the host.
     assert product.container.run("test", "-e", "/run/mcp-bridge/launch.py").status != 0
+    product.container.check("systemctl", "start", unit)  # or it is stopped by the operator
 
 
 @pytest.mark.parametrize("kind", KINDS)
