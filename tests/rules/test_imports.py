@@ -9,6 +9,7 @@ from rules.tree import PACKAGE, imported, modules, shown
 # A package may import from those below it and from itself (ARCHITECTURE.md).
 ORDER = (
     "cli",
+    "connect",
     "diagnosis",
     "proxy",
     "sessions",

@@ -33,6 +33,7 @@ COMMANDS = {
     "top": ("top", "show what the running servers use"),
     "call": ("call", "call a tool of a server"),
     "add": ("add", "add a server"),
+    "client": ("client", "connect a client to a server"),
     "remove": ("remove", "remove a server"),
     "enable": ("enable", "let a server be served"),
     "disable": ("enable", "let a server not be served"),

@@ -1,0 +1,1 @@
+"""Clients and this bridge put in touch with each other."""
