@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note
@@ -44,6 +45,11 @@ COMMANDS = {
     "reset": ("operate", "forget a server's crashes and close its breaker"),
     "reload": ("reload", "read the configuration again now"),
     "schema": ("schema", "print the JSON Schema of servers.json"),
+    "completion": ("completion", "print what completes commands in a shell"),
+}
+# For programs, not for people: --help does not show them.
+HIDDEN = {
+    "pages": "pages",
 }
 _END = "--"
 _IO_ERROR = 74  # EX_IOERR: a disk that is full, a directory that may not be written
@@ -77,6 +83,26 @@ def _run(words: list[str]) -> int:
         at = words.index(_END)
         words, rest = words[:at], words[at + 1 :]
     name = _command(words)
+    if name is None:
+        _parser(frozenset()).parse_args(words)
+        raise UsageError(f"allowed are {', '.join(COMMANDS)}")
+    module = HIDDEN.get(name) or COMMANDS[name][0]
+    parser = _parser(frozenset({module}))
+    args = parser.parse_args(words)
+    if rest is not None and not getattr(args, "takes_rest", False):
+        raise UsageError(f"{name} takes nothing after {_END}")
+    args.rest = rest
+    status: int = _module(module).run(args)
+    return status
+
+
+def whole_parser() -> Parser:
+    """The parser with every command that --help shows; imports all of them."""
+    return _parser(frozenset(owner for owner, _ in COMMANDS.values()))
+
+
+def _parser(modules: frozenset[str]) -> Parser:
+    """With the commands of these modules, and the names of the others."""
     parser = Parser(
         prog="mcp-bridge",
         description="Every MCP server a supervised service behind one small HTTP proxy.",
@@ -84,22 +110,21 @@ def _run(words: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"mcp-bridge {__version__}")
     add_place_options(parser)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    module = COMMANDS[name][0] if name else None
+    added: set[str] = set()
     for command, (owner, text) in COMMANDS.items():
-        if owner != module:
+        if owner not in modules:
             subparsers.add_parser(command, help=text)
-    if module is None:
-        parser.parse_args(words)
-        raise UsageError(f"allowed are {', '.join(COMMANDS)}")
-    loaded = import_module(f"autobot_mcp_bridge.cli.{module}")
-    loaded.add_parser(subparsers)
+        elif owner not in added:
+            added.add(owner)
+            _module(owner).add_parser(subparsers)
+    for module in modules - added:
+        _module(module).add_parser(subparsers)
     _add_everywhere(subparsers)
-    args = parser.parse_args(words)
-    if rest is not None and not getattr(args, "takes_rest", False):
-        raise UsageError(f"{name} takes nothing after {_END}")
-    args.rest = rest
-    status: int = loaded.run(args)
-    return status
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"autobot_mcp_bridge.cli.{name}")
 
 
 def _add_everywhere(subparsers: Subparsers) -> None:
@@ -117,7 +142,7 @@ def _command(words: Sequence[str]) -> str | None:
         elif word in {"--config-dir", "--state-dir", "--runtime-dir"}:
             skip = True
         elif not word.startswith("-"):
-            return word if word in COMMANDS else None
+            return word if word in COMMANDS or word in HIDDEN else None
     return None
 
 

@@ -153,6 +153,31 @@ def markdown() -> str:
     )
 
 
+def files() -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
+    """For man pages: each file's name, what it is, and its keys with type and meaning."""
+    schema, host = servers_schema(), HostSettings.model_json_schema()
+    server = schema["$defs"]["Server"]
+    yield (
+        "servers.json",
+        "the servers of mcp-bridge",
+        list(_plain_rows(ServerSpec, server, schema["$defs"])),
+    )
+    yield (
+        "host.toml",
+        "a host's own settings of mcp-bridge",
+        list(_plain_rows(HostSettings, host, host["$defs"])),
+    )
+
+
+def _plain_rows(
+    model: type[BaseModel], schema: dict[str, Any], shared: dict[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    for key, field, kind in _rows(model, schema, shared, ""):
+        text = (field.description or "") + (mark(key) if model is ServerSpec else "")
+        default = _default(field)
+        yield key, kind.replace("`", ""), f"{text}. Default: {default}".replace("`", "")
+
+
 def _table(model: type[BaseModel], schema: dict[str, Any], shared: dict[str, Any]) -> str:
     lines = [*_HEAD]
     for key, field, kind in _rows(model, schema, shared, ""):
