@@ -4,7 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from autobot_mcp_bridge.cli.common import Subparsers, exists, note, places_of, server_of
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    add_json,
+    exists,
+    note,
+    places_of,
+    print_json,
+    server_of,
+)
 from autobot_mcp_bridge.config import edit
 from autobot_mcp_bridge.config.headers import write_header
 from autobot_mcp_bridge.config.tokens import TokenStore
@@ -43,6 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
             help=f"what it may {verb}, with all below; {rest}",
         )
     parser.add_argument("--cwd", metavar="DIR", help="working directory (default: its own)")
+    add_json(parser)
     parser.add_argument("--warm", action="store_true", help="start it without waiting for a call")
 
 
@@ -61,6 +70,10 @@ def run(args: argparse.Namespace) -> int:
     note(f"{edited.file} is written")
     for path in _invisible(args):
         note(f"{path} is not visible to it in the sandbox; paths.read or paths.write makes it so")
+    if args.json:
+        told = {"server": server.instance, "changed": True, "file": str(edited.file)}
+        print_json({**told, "path": server.path, "token": token, "header": str(header)})
+        return 0
     print(f"path    {server.path}")
     print(f"token   {token}")
     print(f"header  {header}")

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 from autobot_mcp_bridge import __version__
-from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note
+from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note, print_json
 from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 
 # Command: its module in this package, and its line in --help.
@@ -63,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except BridgeError as error:
         note(str(error))
+        if "--json" in words[: words.index(_END) if _END in words else None]:
+            print_json({"error": str(error), "exit": error.exit_code})
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -3,18 +3,23 @@
 import argparse
 
 from autobot_mcp_bridge.cli import control
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.common import Subparsers, add_json, note, places_of, print_json
 from autobot_mcp_bridge.config.errors import DataError
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    subparsers.add_parser("reload", help="read the configuration again now")
+    add_json(subparsers.add_parser("reload", help="read the configuration again now"))
 
 
 def run(args: argparse.Namespace) -> int:
     places = places_of(args)
     answer = control.reload(places)
-    if problems := answer.get("problems"):
+    problems = answer.get("problems") or []
+    if args.json:
+        restart = bool(answer.get("restart_wanted"))
+        print_json({"in_force": not problems, "problems": problems, "restart_wanted": restart})
+        return DataError.exit_code if problems else 0
+    if problems:
         for problem in problems:
             note(str(problem))
         note("the last good configuration stays in force")

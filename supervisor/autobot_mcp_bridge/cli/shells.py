@@ -33,7 +33,7 @@ _mcp_bridge_offer() {
     server) mapfile -t COMPREPLY < <(compgen -W "$(@ASK@)" -- "$cur") ;;
     file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     directory) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-    =*) kind=${1#=}; mapfile -t COMPREPLY < <(compgen -W "${kind//|/ }" -- "$cur") ;;
+    of:*) kind=${1#of:}; mapfile -t COMPREPLY < <(compgen -W "${kind//|/ }" -- "$cur") ;;
     esac
 }
 
@@ -104,7 +104,7 @@ _mcp_bridge_offer() {
     server) found=("${(@f)$(@ASK@)}"); compadd -a found ;;
     file) _files ;;
     directory) _files -/ ;;
-    =*) found=("${(@s:|:)${1#=}}"); compadd -a found ;;
+    of:*) found=("${(@s:|:)${1#of:}}"); compadd -a found ;;
     *) _message 'a value' ;;
     esac
 }
@@ -124,7 +124,7 @@ _mcp_bridge() {
             pending=$kind
         else
             _mcp_bridge_at "$cmd"
-            if ((${#${(M)below:#${word}:*}})); then
+            if ((${below[(I)${word}:*]})); then
                 cmd=${cmd:+$cmd }$word
             else
                 number=$((number + 1))
@@ -293,7 +293,7 @@ _MANY = 16
 
 
 def _kind(value: Value) -> str:
-    return "=" + "|".join(value.choices) if value.choices else value.takes.value
+    return "of:" + "|".join(value.choices) if value.choices else value.takes.value
 
 
 def _quoted(text: str) -> str:
