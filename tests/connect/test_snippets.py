@@ -59,11 +59,9 @@ def project(tmp_path, monkeypatch):
 
 def written(bridge, client, *words):
     """Write the entry; the client's file."""
-    name = ("client", "files", "--for", client)
-    done = run(places_of(bridge), *name, "--write", *words)
+    done = run(places_of(bridge), "client", "files", "--for", client, "--write", "--json", *words)
     assert done.status == 0, done.err
-    told = run(places_of(bridge), *name, "--json", *words)
-    return Path(json.loads(told.out)["file"])
+    return Path(json.loads(done.out)["file"])
 
 
 def environ(home, token):

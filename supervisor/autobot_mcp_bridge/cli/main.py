@@ -133,6 +133,9 @@ def _add_everywhere(subparsers: Subparsers) -> None:
     for parser in subparsers.choices.values():
         with contextlib.suppress(argparse.ArgumentError):  # it has them already
             add_place_options(parser)
+        for action in vars(parser)["_actions"]:
+            if isinstance(action.choices, dict):  # its verbs
+                _add_everywhere(action)
 
 
 def _command(words: Sequence[str]) -> str | None:

@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.cli.exits import EXITS
@@ -66,14 +67,15 @@ def _program(program: Command) -> str:
 
 def _command(command: Command) -> str:
     lines = [*_head(_page(command), 1, command.help), ".SH SYNOPSIS"]
-    for one in command.commands or (command,):
+    verbs = [_own(verb, command.options) for verb in command.commands]
+    for one in verbs or (command,):
         lines += _synopsis(one)
     lines += [".SH DESCRIPTION", *_words(_sentence(command.help))]
     if command.note:
         lines += [".PP", *_words(command.note)]
-    if command.commands:
+    if verbs:
         lines += [".SH VERBS"]
-        for verb in command.commands:
+        for verb in verbs:
             lines += [f".SS {_escape(verb.words[-1])}", *_words(_sentence(verb.help))]
             lines += [*_arguments(verb.arguments), *_options(verb.options)]
     if command.arguments:
@@ -81,6 +83,11 @@ def _command(command: Command) -> str:
     lines += [".SH OPTIONS", *_options(command.options)]
     lines += [".SH EXIT STATUS", *_exits(), ".SH SEE ALSO", ".BR mcp\\-bridge (1)"]
     return _text(lines)
+
+
+def _own(verb: Command, others: Sequence[Option]) -> Command:
+    """Without the options that its command's page tells of once for all."""
+    return replace(verb, options=tuple(one for one in verb.options if one not in others))
 
 
 def _head(name: str, section: int, summary: str) -> list[str]:
