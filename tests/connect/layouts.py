@@ -21,6 +21,7 @@ ODD = {
         '{"b": "\\u00e9\\/ // no comment, /* no */ comment,}", "a": [1, 2,], }',
         '{\n "mcpServers": {\n  "a": {"args": ["}", "]", "//"]}}\n}',
         '{"mcpServers": {\n  // only a comment\n}}',
+        '{"mcpServers":{\n"a":null /* , */ } /* , { */ \n}',
         '\n\n  {"x": NaN_}'.replace("NaN_", "null"),
         '{\n      "mcpServers"  :  {\n\n "a"  : {} ,\n\n\n      "b":{}\n   }\n}',
     ],

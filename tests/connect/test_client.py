@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.tokens import TokenStore, digest_of
-from autobot_mcp_bridge.connect import edit_file, snippets
+from autobot_mcp_bridge.connect import edit_file, edit_json, snippets
 from autobot_mcp_bridge.connect.clients import CLIENTS, Scope, file_of
 from autobot_mcp_bridge.connect.edit_file import edited
 from autobot_mcp_bridge.model.errors import UsageError
@@ -141,6 +141,10 @@ def test_whatever_json_there_is_stays_byte_for_byte(data):
     assert edited(after, snippet) == after
     moved = edited(after, snippet_for("gemini", OLD_URL))
     assert moved == after.replace(URL, OLD_URL)
+    # Over a program and back: keys go and come, whatever stands around the entry.
+    program = ["mcp-bridge", "stdio", "files"]
+    other = snippets.over_stdio(CLIENTS["gemini"], FILES, "files", program)
+    assert edit_json.parse(edited(edited(after, other), snippet)) == edit_json.parse(after)
 
 
 @given(st.lists(LINES | PAIRS, max_size=8), st.booleans())
@@ -214,9 +218,9 @@ def test_what_is_no_file_is_refused(places, file):
 
 
 def test_an_edit_that_would_touch_more_is_refused(monkeypatch):
-    spoiled = edit_file.edit_json.edit
+    spoiled = edit_json.edit
     monkeypatch.setattr(
-        edit_file.edit_json, "edit", lambda text, changes: spoiled(text, changes).replace("1", "2")
+        edit_json, "edit", lambda text, changes: spoiled(text, changes).replace("1", "2")
     )
 
     with pytest.raises(DataError, match="without touching more"):

@@ -19,7 +19,7 @@ _COMMENTS = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _COMMAS = re.compile(rf"{_STRING}|(?<=[^\s,\[{{:])(\s*),(?=\s*[\]}}])")
 _NOT_LINE_END = re.compile(r"[^\r\n]")
 # What stands behind a member on its line: a comment of it.
-_BEHIND = re.compile(r"[ \t]*(?://[^\r\n]*|(?:/\*[^\r\n]*?\*/[ \t]*)+)?(?=[\r\n])")
+_BEHIND = re.compile(r"(?:[ \t]|/\*(?:(?!\*/)[^\r\n])*\*/)*(?://[^\r\n]*)?(?=[\r\n])")
 _SPACE = re.compile(r"\s*")
 _MARGIN = re.compile(r"[ \t]*")
 _INDENTED = re.compile(r"\n([ \t]+)\S")
