@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autobot_mcp_bridge.cli import client as command
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.tokens import TokenStore, digest_of
 from autobot_mcp_bridge.connect import edit_file, edit_json, snippets
@@ -438,6 +439,16 @@ def test_what_cannot_be_is_refused_with_what_can(words, status, says, places):
     assert (done.status, done.out) == (status, "")
     assert says in done.err
     assert "pw" not in done.err.replace("password", "")
+
+
+def test_a_user_who_cannot_see_the_host_s_servers_is_told_how(places, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(command, "default_places", lambda uid: places)
+
+    done = run(places, "client", "theirs", "--for", "cursor")
+
+    assert done.status == 66
+    assert "use sudo, or say their proxy's --url" in done.err
 
 
 def test_from_another_machine_the_entry_has_that_url_and_no_server_need_be_known(places):

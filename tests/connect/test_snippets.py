@@ -19,6 +19,8 @@ from support.bridge import Bridge
 from support.commands import run
 from support.fakes import echo
 
+pytestmark = pytest.mark.clients
+
 VARIABLE = "MCP_BRIDGE_TOKEN_FILES"
 WORDS = {"text": "across"}
 # The clients that have no program without a screen: their files are read as they document them.

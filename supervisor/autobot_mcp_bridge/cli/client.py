@@ -21,11 +21,11 @@ from autobot_mcp_bridge.cli.common import (
     server_of,
 )
 from autobot_mcp_bridge.cli.hints import own_path, place_words
-from autobot_mcp_bridge.config.errors import DeniedError
+from autobot_mcp_bridge.config.errors import DeniedError, MissingError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.config.headers import header_file, write_header
 from autobot_mcp_bridge.config.load import load
-from autobot_mcp_bridge.config.places import Places
+from autobot_mcp_bridge.config.places import Places, default_places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.connect import snippets
 from autobot_mcp_bridge.connect.clients import CLIENTS, Scope, file_of
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     scope = Scope(args.scope)
     places = places_of(args)
     if args.url is None or args.new_token:
-        known_server(places, server)
+        _known(places, server)
     home, environ = _user()
     file = (
         Path(args.file).expanduser().absolute()
@@ -122,6 +122,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(args, file, wanted, written, token)
     return 0
+
+
+def _known(places: Places, server: ServerId) -> None:
+    """Refuse a server that is not there; a host's own ones are root's to look at."""
+    try:
+        known_server(places, server)
+    except MissingError as error:
+        if os.geteuid() == 0 or not default_places(uid=0).config_dir.is_dir():
+            raise
+        text = f"{error}; of this host's own ones, use sudo, or say their proxy's --url"
+        raise MissingError(text) from error
 
 
 def _wanted(args: argparse.Namespace, places: Places, server: ServerId, file: Path) -> _Wanted:
