@@ -183,6 +183,7 @@ def test_whatever_toml_there_is_stays_byte_for_byte(lines, ended):
         ("cursor", b'{"a": NaN}', "NaN"),
         ("cursor", b'{"a": "\xff"}', "byte 7"),
         ("cursor", b'{"a": ' + b"[" * 100_000, "nested too deeply"),
+        ("cursor", b'{"a": ' + b"[" * 700 + b"]" * 700 + b"}", "nested too deeply"),
         ("vscode", b'{"inputs": {}}', "inputs is no list"),
         ("codex", b"a = \n", "line 1"),
         (

@@ -109,6 +109,8 @@ async def test_an_installed_package_runs_the_proxy_and_serves_what_is_added(host
     added = host.product.cli("add", "echo", "--", "/usr/bin/python3", f"{SERVERS}/echo.py")
     await host.product.applied("echo")
     assert "mcpb_" in added
+    entry = host.product.cli("client", "echo", "--for", "cursor")
+    assert '"http://127.0.0.1:8765/t/default/s/echo/mcp"' in entry
     async with host.product.session("echo") as client:
         assert await client.text("echo", text="from a package") == "from a package"
 

@@ -1,6 +1,7 @@
 """`mcp-bridge client NAME --for CLIENT`: the entry that connects a client, printed or written."""
 
 import argparse
+import contextlib
 import os
 import pwd
 import re
@@ -172,14 +173,20 @@ def _url(args: argparse.Namespace, places: Places, server: ServerId) -> str:
     from autobot_mcp_bridge.proxy.server import connectable
 
     host = load(places).host
-    running = running_endpoint(places)
-    if host.http.public_url:
-        base = host.http.public_url
-    elif running is not None and isinstance(running.get("url"), str):
-        base = running["url"]
-    else:
+    base = host.http.public_url or _running(places)
+    if base is None:
         base = f"http://{_bracketed(host.listen.address)}:{host.listen.port}"
     return connectable(base).rstrip("/") + server.path
+
+
+def _running(places: Places) -> str | None:
+    """Where the proxy says that it listens: in the foreground by a file, as a unit when asked."""
+    found = running_endpoint(places)
+    if found is None:
+        with contextlib.suppress(DeniedError):
+            found = control.status(places)
+    url = (found or {}).get("url")
+    return url if isinstance(url, str) and url.startswith("http") else None
 
 
 def _bracketed(address: str) -> str:

@@ -94,6 +94,8 @@ def edited(text: str, snippet: Snippet, *, replace: bool = False) -> str:
         proved = _comparable(syntax.parse(result)) == _comparable(applied(before, changes))
     except DataError:
         proved = False
+    except RecursionError as error:
+        raise DataError("not understood: it is nested too deeply") from error
     if not proved:
         raise DataError("it cannot be changed without touching more; add the entry by hand")
     return mark + result
