@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autobot_mcp_bridge.cli import client as command
+from autobot_mcp_bridge.cli import reaching
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.config.tokens import TokenStore, digest_of
 from autobot_mcp_bridge.connect import edit_file, edit_json, snippets
@@ -431,6 +431,7 @@ def test_a_variable_of_the_client_moves_the_user_s_file():
         (("files", "--for", "cursor", "--as", "a.b"), 64, "--as: allowed are"),
         (("files", "--for", "cursor", "--url", "ftp://x"), 64, "--url: allowed is"),
         (("files", "--for", "cursor", "--url", "https://me:pw@x"), 64, "no name or password"),
+        (("files", "--for", "cursor", "--url", "https://[x"), 64, "--url: allowed is"),
         (("files", "--for", "claude-desktop", "--url", "https://x"), 64, "--token-file PATH"),
     ],
 )
@@ -444,7 +445,7 @@ def test_what_cannot_be_is_refused_with_what_can(words, status, says, places):
 
 def test_a_user_who_cannot_see_the_host_s_servers_is_told_how(places, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(command, "default_places", lambda uid: places)
+    monkeypatch.setattr(reaching, "default_places", lambda uid: places)
 
     done = run(places, "client", "theirs", "--for", "cursor")
 
@@ -460,3 +461,13 @@ def test_from_another_machine_the_entry_has_that_url_and_no_server_need_be_known
     assert "unencrypted" in done.err
     secure = run(places, "client", "far", "--for", "cursor", "--url", "https://mcp.example")
     assert "unencrypted" not in secure.err
+
+
+def test_what_a_file_holds_is_not_told_in_an_error(places, file):
+    secret = "sk-" + "4f" * 20
+    for text in (f'{{"mcpServers": "{secret}"}}', f'{{"mcpServers": {{"files": "{secret}"}}}}'):
+        file.write_text(text)
+        done = run(places, "client", "files", "--for", "cursor", "--file", str(file), "--write")
+
+        assert done.status == DataError.exit_code
+        assert secret not in done.out + done.err

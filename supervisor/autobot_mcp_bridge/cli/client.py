@@ -1,11 +1,7 @@
 """`mcp-bridge client NAME --for CLIENT`: the entry that connects a client, printed or written."""
 
 import argparse
-import contextlib
-import os
-import pwd
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,19 +10,17 @@ from urllib.parse import urlsplit
 from autobot_mcp_bridge.cli import control
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
-    known_server,
     note,
     places_of,
     print_json,
-    running_endpoint,
     server_of,
 )
 from autobot_mcp_bridge.cli.hints import own_path, place_words
-from autobot_mcp_bridge.config.errors import DeniedError, MissingError
+from autobot_mcp_bridge.cli.reaching import refuse_unknown, url_of, user
+from autobot_mcp_bridge.config.errors import DeniedError
 from autobot_mcp_bridge.config.files import replace_file
 from autobot_mcp_bridge.config.headers import header_file, write_header
-from autobot_mcp_bridge.config.load import load
-from autobot_mcp_bridge.config.places import Places, default_places
+from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.connect import snippets
 from autobot_mcp_bridge.connect.clients import CLIENTS, Scope, file_of
@@ -106,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
     scope = Scope(args.scope)
     places = places_of(args)
     if args.url is None or args.new_token:
-        _known(places, server)
-    home, environ = _user()
+        refuse_unknown(places, server)
+    home, environ = user()
     file = (
         Path(args.file).expanduser().absolute()
         if args.file
@@ -125,24 +119,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _known(places: Places, server: ServerId) -> None:
-    """Refuse a server that is not there; a host's own ones are root's to look at."""
-    try:
-        known_server(places, server)
-    except MissingError as error:
-        if os.geteuid() == 0 or not default_places(uid=0).config_dir.is_dir():
-            raise
-        text = f"{error}; of this host's own ones, use sudo, or say their proxy's --url"
-        raise MissingError(text) from error
-
-
 def _wanted(args: argparse.Namespace, places: Places, server: ServerId, file: Path) -> _Wanted:
     client = CLIENTS[args.client]
     name = args.entry or snippets.name_of(server)
     if not _NAME.fullmatch(name):
         raise UsageError("--as: allowed are 1 to 64 of a-z, A-Z, 0-9, - and _")
     if client.remote is not None and not args.token_file:
-        url = _url(args, places, server)
+        url = url_of(server, places, args.url)
         return _Wanted(snippets.over_http(client, client.remote, server, name, url))
     own = args.url is None and other_user(file) is None
     if not args.token_file and not own:
@@ -154,54 +137,11 @@ def _wanted(args: argparse.Namespace, places: Places, server: ServerId, file: Pa
     if args.url is None:
         token_file = token_file.expanduser().absolute()
     # Another user does not find this one's proxy by a server's name.
-    target = [*place_words(places), server.instance] if own else [_url(args, places, server)]
+    target = [*place_words(places), server.instance] if own else [url_of(server, places, args.url)]
     program = "mcp-bridge" if args.url else own_path()
     argv = [program, "stdio", *target, "--token-file", str(token_file)]
     snippet = snippets.over_stdio(client, server, name, argv)
     return _Wanted(snippet, token_file, apart=bool(args.token_file))
-
-
-def _url(args: argparse.Namespace, places: Places, server: ServerId) -> str:
-    """The endpoint, as the client is to reach it."""
-    if args.url:
-        parts = urlsplit(args.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
-            raise UsageError("--url: allowed is http://HOST or https://HOST, with a port or a path")
-        if parts.username or parts.password:
-            raise UsageError("--url: no name or password may stand in it")
-        return str(args.url).rstrip("/").removesuffix(server.path) + server.path
-    from autobot_mcp_bridge.proxy.server import connectable
-
-    host = load(places).host
-    base = host.http.public_url or _running(places)
-    if base is None:
-        base = f"http://{_bracketed(host.listen.address)}:{host.listen.port}"
-    return connectable(base).rstrip("/") + server.path
-
-
-def _running(places: Places) -> str | None:
-    """Where the proxy says that it listens: in the foreground by a file, as a unit when asked."""
-    found = running_endpoint(places)
-    if found is None:
-        with contextlib.suppress(DeniedError):
-            found = control.status(places)
-    url = (found or {}).get("url")
-    return url if isinstance(url, str) and url.startswith("http") else None
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _user() -> tuple[Path, Mapping[str, str]]:
-    """Home and variables of who is to be connected: of who typed sudo, which keeps no variables."""
-    uid = os.environ.get("SUDO_UID", "")
-    if os.geteuid() == 0 and uid.isascii() and uid.isdigit() and int(uid):
-        try:
-            return Path(pwd.getpwuid(int(uid)).pw_dir), {}
-        except KeyError as error:
-            raise UsageError(f"SUDO_UID: {uid} is no user here; allowed is --file") from error
-    return Path.home(), os.environ
 
 
 def _new_token(places: Places, server: ServerId, wanted: _Wanted) -> str:

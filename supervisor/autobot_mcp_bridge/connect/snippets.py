@@ -1,10 +1,8 @@
 """A server as one client writes it, and what that changes in a file that the client has already."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from autobot_mcp_bridge.config.errors import DataError
 from autobot_mcp_bridge.connect.change import Append, Change, Set, Unset
@@ -37,7 +35,7 @@ class Snippet:
     name: str
     entry: Mapping[str, Any]
     variable: str | None = None
-    asked: Mapping[str, Any] | None = field(default=None)
+    asked: Mapping[str, Any] | None = None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -77,7 +75,7 @@ class Snippet:
         if "stdio" in words and self.server.instance in words:
             return True
         return any(
-            isinstance(url, str) and urlsplit(url).path.endswith(self.server.path)
+            isinstance(url, str) and url.partition("?")[0].endswith(self.server.path)
             for url in (*urls, *words)
         )
 
@@ -137,7 +135,7 @@ def over_stdio(client: Client, server: ServerId, name: str, argv: Sequence[str])
 def _table(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> Mapping[str, Any]:
     value = document.get(key, {})
     if not isinstance(value, dict):
-        raise DataError(f"{'.'.join(path)} is no table, but {json.dumps(value)[:40]}")
+        raise DataError(f"{'.'.join(path)} is no table")
     return value
 
 
