@@ -32,14 +32,12 @@ def run(args: argparse.Namespace) -> int:
 def texts() -> dict[str, str]:
     """Name below the share directory to text."""
     from autobot_mcp_bridge.cli.main import whole_parser
-    from autobot_mcp_bridge.config import document
+    from autobot_mcp_bridge.config.document import files
 
     program = described(whole_parser())
     found = {f"man/man1/{name}": text for name, text in pages(program)}
-    for name, summary, rows in document.files():
-        page = f"mcp-bridge-{name}"
-        text = "It is checked with mcp-bridge check. Keys of tables are written with dots."
-        found[f"man/man5/{page}.5"] = reference(page, summary, rows, text)
+    for file in files():
+        found[f"man/man5/mcp-bridge-{file.name}.5"] = reference(file)
     for shell, place in COMPLETIONS.items():
         found[place] = shells.script(shell, program)
     return found

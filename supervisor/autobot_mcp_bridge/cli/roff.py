@@ -8,6 +8,7 @@ from dataclasses import replace
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.cli.exits import EXITS
 from autobot_mcp_bridge.cli.tree import Argument, Command, Option
+from autobot_mcp_bridge.config.document import File
 
 PROGRAM = "mcp-bridge"
 CHANGED = (
@@ -34,10 +35,13 @@ def pages(program: Command) -> Iterator[tuple[str, str]]:
         yield f"{_page(command)}.1", _command(command)
 
 
-def reference(name: str, summary: str, rows: Sequence[tuple[str, str, str]], text: str) -> str:
+def reference(file: File) -> str:
     """A page of section 5: the keys of a file, each with its type and what it is."""
-    lines = [*_head(name, 5, summary), ".SH DESCRIPTION", *_words(text), ".SH KEYS"]
-    for key, kind, meaning in rows:
+    text = "It is checked with mcp-bridge check. Keys of tables are written with dots."
+    name = f"{PROGRAM}-{file.name}"
+    lines = [*_head(name, 5, file.summary), ".SH DESCRIPTION", *_words(text), ".SH EXAMPLE", ".nf"]
+    lines += [*map(_plain, file.example.splitlines()), ".fi", ".SH KEYS"]
+    for key, kind, meaning in file.keys:
         lines += [".TP", f"{_bold(key)} ({_plain(kind)})", *_words(meaning)]
     lines += [".SH SEE ALSO", ".BR mcp\\-bridge (1),", ".BR mcp\\-bridge\\-check (1)"]
     return _text(lines)

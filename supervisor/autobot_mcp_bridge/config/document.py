@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -127,6 +127,13 @@ In scopes `{tenant}`, `{project}` (`-` without one) and `{name}` are the server'
 With systemd the values of `environment.pass` stand in `/etc/mcp-bridge/environment`, `NAME=VALUE` a line;
 without, installs have the environment in which the proxy was started.
 """
+_SERVERS = """{"version": 1,
+ "servers": [{"name": "time", "command": ["uvx", "mcp-server-time"]}]}"""
+_HOST = """[listen]
+port = 8765
+
+[http]
+allowed_hosts = ["mcp.example.com"]"""
 _HEAD = ("| key | type | default | description |", "|---|---|---|---|")
 
 
@@ -153,20 +160,22 @@ def markdown() -> str:
     )
 
 
-def files() -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
-    """For man pages: each file's name, what it is, and its keys with type and meaning."""
+class File(NamedTuple):
+    """A file of the configuration, for its man page; `keys` with their types and meanings."""
+
+    name: str
+    summary: str
+    example: str
+    keys: list[tuple[str, str, str]]
+
+
+def files() -> Iterator[File]:
+    """Both of them."""
     schema, host = servers_schema(), HostSettings.model_json_schema()
-    server = schema["$defs"]["Server"]
-    yield (
-        "servers.json",
-        "the servers of mcp-bridge",
-        list(_plain_rows(ServerSpec, server, schema["$defs"])),
-    )
-    yield (
-        "host.toml",
-        "a host's own settings of mcp-bridge",
-        list(_plain_rows(HostSettings, host, host["$defs"])),
-    )
+    server = list(_plain_rows(ServerSpec, schema["$defs"]["Server"], schema["$defs"]))
+    yield File("servers.json", "the servers of mcp-bridge", _SERVERS, server)
+    settings = list(_plain_rows(HostSettings, host, host["$defs"]))
+    yield File("host.toml", "a host's own settings of mcp-bridge", _HOST, settings)
 
 
 def _plain_rows(
