@@ -37,7 +37,9 @@ CHECKS: dict[str, Check] = {
         changed_by_a_second_import=0,
     ),
     "client": of_file("snippets are written, the rest is kept", "test_client.py"),
-    "snippets": of_file("snippets drive the clients that they are for", "test_snippets.py"),
+    "snippets": of_file(
+        "snippets drive the clients that they are for", "test_snippets.py", clients=AtLeast(7)
+    ),
     "stdio": of_file("the conformance suite through the stdio shim", "test_stdio.py"),
     "upstream": of_file("servers by url: list, call, progress, cancel", "test_upstream.py"),
     "addresses": of_file("private addresses and redirects are refused", "test_addresses.py"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from clients import setup, venvs
+from connect import agents
 from issuer import setup as issuer
 from lab import host, qemu, recipe
 from lab.base import base
@@ -38,6 +39,15 @@ def _clients() -> Path:
         return setup.install()
     except setup.CannotInstallError as error:
         raise MissingError(f"the real clients: {error}") from error
+
+
+def _agents() -> Path:
+    if shutil.which("node") is None:
+        raise MissingError("the program node: it is not on PATH")
+    try:
+        return agents.install()
+    except setup.CannotInstallError as error:
+        raise MissingError(f"Claude Code, Codex and Gemini CLI: {error}") from error
 
 
 def _python_client(name: str) -> Callable[[], object]:
@@ -144,6 +154,7 @@ def _module(name: str) -> Callable[[], object]:
 
 
 PROVIDERS: dict[str, Callable[[], object]] = {
+    "agents": _agents,
     "ansible": _ansible,
     "caddy": _unpacked("caddy"),
     "clients": _clients,

@@ -70,7 +70,8 @@ class Host:
     def differing(self):
         """Files that are not as the package has them; the lab's base goes without documentation."""
         lines = self.container.run("dpkg", "--verify", NAME).out.splitlines()
-        return [line for line in lines if "/usr/share/doc/" not in line]
+        left_out = ("/usr/share/doc/", "/usr/share/man/")
+        return [line for line in lines if not any(path in line for path in left_out)]
 
     def left(self):
         """What an installation could have left, but for the package manager's own."""
@@ -99,9 +100,17 @@ async def test_an_installed_package_runs_the_proxy_and_serves_what_is_added(host
     running = [unit for unit in static.ENABLED if unit != "mcp-bridge-apply.service"]
     assert host.states("is-active", running) == ["active"] * len(running)
 
+    names = host.container.check("dpkg", "--listfiles", NAME).split()
+    assert "/usr/share/man/man1/mcp-bridge-client.1.gz" in names
+    completions = "/usr/share/bash-completion/completions/mcp-bridge"
+    shell = f"source {completions} && complete -p mcp-bridge"
+    assert "-F _mcp_bridge" in host.container.check("bash", "-c", shell)
+
     added = host.product.cli("add", "echo", "--", "/usr/bin/python3", f"{SERVERS}/echo.py")
     await host.product.applied("echo")
     assert "mcpb_" in added
+    entry = host.product.cli("client", "echo", "--for", "cursor")
+    assert '"http://127.0.0.1:8765/t/default/s/echo/mcp"' in entry
     async with host.product.session("echo") as client:
         assert await client.text("echo", text="from a package") == "from a package"
 

@@ -114,6 +114,13 @@ def test_a_first_start_opens_the_ports_of_the_settings_and_no_others(lab):
         container.down()
 
 
+PAGES = (
+    "/usr/share/man/man1/mcp-bridge-client.1",
+    "/usr/share/man/man5/mcp-bridge-servers.json.5",
+    "/usr/share/bash-completion/completions/mcp-bridge",
+)
+
+
 @pytest.mark.network
 @pytest.mark.parametrize("suite", recipe.SUITES)
 async def test_make_install_and_uninstall_on_a_fresh_host_leave_it_as_it_was(lab, suite):
@@ -139,6 +146,8 @@ async def test_make_install_and_uninstall_on_a_fresh_host_leave_it_as_it_was(lab
         assert product.install().splitlines()[-1] == "installed"
         assert product.install().splitlines()[-1].endswith("nothing was changed")
         assert properties(container, PROXY, "ActiveState") == {"ActiveState": "active"}
+        for page in PAGES:
+            container.check("test", "-s", page)
         product.write_servers({"name": "files", "command": ["/usr/bin/mcp-bridge", "demo"]})
         await product.applied("files")
         product.token("files")

@@ -4,7 +4,15 @@ import argparse
 from pathlib import Path
 
 from autobot_mcp_bridge.cli import in_force
-from autobot_mcp_bridge.cli.common import Subparsers, exists, note, places_of, server_of
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    add_json,
+    exists,
+    note,
+    places_of,
+    print_json,
+    server_of,
+)
 from autobot_mcp_bridge.cli.definition import add_options, definition_of
 from autobot_mcp_bridge.config import edit
 from autobot_mcp_bridge.config.headers import write_header
@@ -27,6 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--tenant", help="whose it is")
     parser.add_argument("--project", help="of which project")
     add_options(parser)
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,9 +57,14 @@ def run(args: argparse.Namespace) -> int:
     note(f"{edited.file} is written")
     for path in _invisible(args):
         note(f"{path} is not visible to it in the sandbox; --read or --write makes it so")
-    print(f"path    {server.path}")
-    print(f"token   {token}")
-    print(f"header  {header}", flush=True)
+    # Before it is in force: whoever interrupts the wait has the token.
+    if args.json:
+        told = {"server": server.instance, "changed": True, "file": str(edited.file)}
+        print_json({**told, "path": server.path, "token": token, "header": str(header)})
+    else:
+        print(f"path    {server.path}")
+        print(f"token   {token}")
+        print(f"header  {header}", flush=True)
     if args.disabled:
         in_force.wait(places, server, in_force.is_disabled)
         return 0

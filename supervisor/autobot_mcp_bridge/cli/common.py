@@ -40,6 +40,11 @@ def add_place_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`: the result on stdout as one object; a failure is one with `error` and `exit`."""
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
 def places_of(args: argparse.Namespace, *, adopt_running: bool = True) -> Places:
     """The places that the command works on.
 
@@ -157,7 +162,7 @@ def printable(text: str) -> str:
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2), flush=True)
 
 
 def print_table(

@@ -67,7 +67,7 @@ def print_hints(server: ServerId, url: str, places: Places, example: Example | N
     if example is not None:
         lines.append(f"  {call_line(server, places, example)}")
     if not header_file(places, server).exists():
-        new = [own_path(), "token", "new", *_place_words(places), server.instance, "--write-header"]
+        new = [own_path(), "token", "new", *place_words(places), server.instance, "--write-header"]
         lines.insert(2, f"  {shlex.join(new)}")
     print("\n".join(lines), flush=True)
 
@@ -94,7 +94,7 @@ def curl_line(server: ServerId, url: str, places: Places, example: Example | Non
 
 
 def call_line(server: ServerId, places: Places, example: Example) -> str:
-    words = [own_path(), "call", *_place_words(places), server.instance, example.tool]
+    words = [own_path(), "call", *place_words(places), server.instance, example.tool]
     return shlex.join([*words, json.dumps(example.arguments)])
 
 
@@ -120,7 +120,7 @@ def read_examples(path: Path) -> dict[str, Example]:
         raise UsageError(f"{path}: {clause}") from error
 
 
-def _place_words(places: Places) -> list[str]:
+def place_words(places: Places) -> list[str]:
     """What `call` has to be told to find this proxy: its runtime directory, if it is not the usual.
 
     The rest it learns from the endpoint file there.

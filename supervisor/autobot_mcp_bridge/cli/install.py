@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from autobot_mcp_bridge.cli.common import Subparsers
+from autobot_mcp_bridge.cli.common import Subparsers, add_json, note, print_json
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.config.places import resolve_places
 from autobot_mcp_bridge.model.errors import UsageError
@@ -34,6 +34,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="leave the configuration, tokens, packages and servers' files",
     )
     for parser in (install, uninstall):
+        add_json(parser)
         parser.add_argument(
             "--root",
             type=Path,
@@ -54,18 +55,26 @@ def run(args: argparse.Namespace) -> int:
         if os.geteuid() != 0:
             raise DeniedError(f"{args.command} changes the system; run it as root")
     os.umask(UMASK)
+    say = note if args.json else _say
     try:
         if args.command == "uninstall":
-            done = Uninstaller(root, _say, keep_data=args.keep_data).uninstall()
-            _say("uninstalled" if done else "nothing was installed")
-            return 0
-        installer = Installer(root, _say, args.package)
+            done = Uninstaller(root, say, keep_data=args.keep_data).uninstall()
+            return _told(args, done, "uninstalled" if done else "nothing was installed")
+        installer = Installer(root, say, args.package)
         done = installer.install(dict(os.environ), resolve_places(uid=0, environ={}))
     except InstallError as error:
         raise UnavailableError(str(error)) from None
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from None
-    _say("installed" if done else "everything is in place already; nothing was changed")
+    nothing = "everything is in place already; nothing was changed"
+    return _told(args, done, "installed" if done else nothing)
+
+
+def _told(args: argparse.Namespace, changed: bool, text: str) -> int:
+    if args.json:
+        print_json({"changed": changed})
+    else:
+        _say(text)
     return 0
 
 

@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 from autobot_mcp_bridge import __version__
-from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note
+from autobot_mcp_bridge.cli.common import Parser, Subparsers, add_place_options, note, print_json
 from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 
 # Command: its module in this package, and its line in --help.
@@ -34,6 +35,7 @@ COMMANDS = {
     "call": ("call", "call a tool of a server"),
     "stdio": ("stdio", "be a stdio MCP server in front of one over HTTP"),
     "add": ("add", "add a server"),
+    "client": ("client", "connect a client to a server"),
     "remove": ("remove", "remove a server"),
     "import": ("importing", "take over the servers of an MCP client's configuration"),
     "enable": ("enable", "let a server be served"),
@@ -45,6 +47,11 @@ COMMANDS = {
     "reset": ("operate", "forget a server's crashes and close its breaker"),
     "reload": ("reload", "read the configuration again now"),
     "schema": ("schema", "print the JSON Schema of servers.json"),
+    "completion": ("completion", "print what completes commands in a shell"),
+}
+# For programs, not for people: --help does not show them.
+HIDDEN = {
+    "pages": "pages",
 }
 _END = "--"
 _IO_ERROR = 74  # EX_IOERR: a disk that is full, a directory that may not be written
@@ -58,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except BridgeError as error:
         note(str(error))
+        if "--json" in words[: words.index(_END) if _END in words else None]:
+            print_json({"error": str(error), "exit": error.exit_code})
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -78,6 +87,26 @@ def _run(words: list[str]) -> int:
         at = words.index(_END)
         words, rest = words[:at], words[at + 1 :]
     name = _command(words)
+    if name is None:
+        _parser(frozenset()).parse_args(words)
+        raise UsageError(f"allowed are {', '.join(COMMANDS)}")
+    module = HIDDEN.get(name) or COMMANDS[name][0]
+    parser = _parser(frozenset({module}))
+    args = parser.parse_args(words)
+    if rest is not None and not getattr(args, "takes_rest", False):
+        raise UsageError(f"{name} takes nothing after {_END}")
+    args.rest = rest
+    status: int = _module(module).run(args)
+    return status
+
+
+def whole_parser() -> Parser:
+    """The parser with every command that --help shows; imports all of them."""
+    return _parser(frozenset(owner for owner, _ in COMMANDS.values()))
+
+
+def _parser(modules: frozenset[str]) -> Parser:
+    """With the commands of these modules, and the names of the others."""
     parser = Parser(
         prog="mcp-bridge",
         description="Every MCP server a supervised service behind one small HTTP proxy.",
@@ -85,28 +114,30 @@ def _run(words: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"mcp-bridge {__version__}")
     add_place_options(parser)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    module = COMMANDS[name][0] if name else None
+    added: set[str] = set()
     for command, (owner, text) in COMMANDS.items():
-        if owner != module:
+        if owner not in modules:
             subparsers.add_parser(command, help=text)
-    if module is None:
-        parser.parse_args(words)
-        raise UsageError(f"allowed are {', '.join(COMMANDS)}")
-    loaded = import_module(f"autobot_mcp_bridge.cli.{module}")
-    loaded.add_parser(subparsers)
+        elif owner not in added:
+            added.add(owner)
+            _module(owner).add_parser(subparsers)
+    for module in modules - added:
+        _module(module).add_parser(subparsers)
     _add_everywhere(subparsers)
-    args = parser.parse_args(words)
-    if rest is not None and not getattr(args, "takes_rest", False):
-        raise UsageError(f"{name} takes nothing after {_END}")
-    args.rest = rest
-    status: int = loaded.run(args)
-    return status
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"autobot_mcp_bridge.cli.{name}")
 
 
 def _add_everywhere(subparsers: Subparsers) -> None:
     for parser in subparsers.choices.values():
         with contextlib.suppress(argparse.ArgumentError):  # it has them already
             add_place_options(parser)
+        for action in vars(parser)["_actions"]:
+            if isinstance(action.choices, dict):  # its verbs
+                _add_everywhere(action)
 
 
 def _command(words: Sequence[str]) -> str | None:
@@ -118,7 +149,7 @@ def _command(words: Sequence[str]) -> str | None:
         elif word in {"--config-dir", "--state-dir", "--runtime-dir"}:
             skip = True
         elif not word.startswith("-"):
-            return word if word in COMMANDS else None
+            return word if word in COMMANDS or word in HIDDEN else None
     return None
 
 

@@ -5,7 +5,16 @@ import contextlib
 import time
 
 from autobot_mcp_bridge.cli import control
-from autobot_mcp_bridge.cli.common import Subparsers, exists, lives, note, places_of, server_of
+from autobot_mcp_bridge.cli.common import (
+    Subparsers,
+    add_json,
+    exists,
+    lives,
+    note,
+    places_of,
+    print_json,
+    server_of,
+)
 from autobot_mcp_bridge.config import edit
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.config.headers import remove_header
@@ -23,6 +32,7 @@ GONE_POLL_SECONDS = 0.1
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("remove", help="remove a server")
     parser.add_argument("name", metavar="NAME", help="the whole name: files is not acme.files")
+    add_json(parser)
     parser.add_argument("--purge", action="store_true", help="also its directory with its data")
 
 
@@ -41,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
             note(f"the files of {server} are deleted")
     elif args.purge:
         _purge(places, server, pid)
+    if args.json:
+        told = {"server": server.instance, "changed": True, "file": str(edited.file)}
+        print_json({**told, "purged": args.purge})
     return 0
 
 

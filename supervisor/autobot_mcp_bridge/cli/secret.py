@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.common import Subparsers, add_json, note, places_of, print_json
 from autobot_mcp_bridge.cli.secret_listing import show
 from autobot_mcp_bridge.config import accepted
 from autobot_mcp_bridge.config.errors import DataError, DeniedError, UnavailableError
@@ -25,6 +25,7 @@ from autobot_mcp_bridge.units.secret_uses import Use, uses_of, uses_of_host
 from autobot_mcp_bridge.units.secrets import Secrets
 from autobot_mcp_bridge.units.systemctl import active, has_systemd, systemctl
 
+_LIST = "show the secrets and who uses them, never a value"
 RESTARTS = ("idle", "now", "never")
 
 
@@ -45,12 +46,12 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     remove = verbs.add_parser("rm", help="remove a secret")
     remove.add_argument("--force", action="store_true", help="although servers use it")
+    for verb in (new, rotate, remove, verbs.add_parser("list", help=_LIST)):
+        add_json(verb)
     for verb in (new, rotate, remove):
         verb.add_argument("name", metavar="NAME", help=f"{PART_IN_WORDS}")
     for verb in (new, rotate):  # so that argparse does not repeat what was meant as the value
         verb.add_argument("value", nargs="*", help=argparse.SUPPRESS)
-    listing = verbs.add_parser("list", help="show the secrets and who uses them, never a value")
-    listing.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,22 +71,35 @@ def run(args: argparse.Namespace) -> int:
     uses = [*uses_of(specs, args.name), *own]
     match args.verb:
         case "set":
-            secrets.demand(args.name, there=False)
-            secrets.put(args.name, _value(args.name), uses, there=False)
-            note(f"{args.name} is set{_users(uses)}")
-            _note(places, args.name)  # what has crashed for want of it is tried again at once
-            return _apply(places)
+            status = _set(args, places, secrets, uses)
         case "rotate":
-            return _rotate(args, places, secrets, uses)
+            status = _rotate(args, places, secrets, uses)
         case _:
-            if uses and not args.force:
-                raise UsageError(f"{args.name} is in use{_users(uses)}; --force removes it")
-            secrets.remove(args.name)
-            if places.accepted.exists():
-                with locked(places.state_dir):
-                    rotations.forget(places.state_dir, args.name)
-            note(f"{args.name} is removed{_users(uses)}; what runs has it until its end")
-            return _apply(places)
+            status = _remove(args, places, secrets, uses)
+    if args.json:
+        users = sorted(map(str, uses))
+        told = {"secret": args.name, "changed": True, "users": users, "applied": status == 0}
+        print_json(told)
+    return status
+
+
+def _set(args: argparse.Namespace, places: Places, secrets: Secrets, uses: list[Use]) -> int:
+    secrets.demand(args.name, there=False)
+    secrets.put(args.name, _value(args.name), uses, there=False)
+    note(f"{args.name} is set{_users(uses)}")
+    _note(places, args.name)  # what has crashed for want of it is tried again at once
+    return _apply(places)
+
+
+def _remove(args: argparse.Namespace, places: Places, secrets: Secrets, uses: list[Use]) -> int:
+    if uses and not args.force:
+        raise UsageError(f"{args.name} is in use{_users(uses)}; --force removes it")
+    secrets.remove(args.name)
+    if places.accepted.exists():
+        with locked(places.state_dir):
+            rotations.forget(places.state_dir, args.name)
+    note(f"{args.name} is removed{_users(uses)}; what runs has it until its end")
+    return _apply(places)
 
 
 def _demand_systemd() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.cli import control
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.common import Subparsers, add_json, note, places_of, print_json
 from autobot_mcp_bridge.config.errors import UnavailableError
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.diagnosis.support.bundle import Bundle
@@ -30,6 +30,7 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog="Everything in it is text: look through it before you send it.",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="default: a new one here")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     bundle.write(path, {"version": __version__, "host": socket.gethostname(), "made": root[-16:]})
     if bundle.left_out:
         note(f"left out, as its manifest says: {', '.join(bundle.left_out)}")
-    print(path)
+    if args.json:
+        print_json({"file": str(path), "left_out": list(bundle.left_out)})
+    else:
+        print(path)
     return 0
 
 

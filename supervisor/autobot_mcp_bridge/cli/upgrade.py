@@ -4,9 +4,10 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from autobot_mcp_bridge.cli import control
-from autobot_mcp_bridge.cli.common import Subparsers, note, places_of
+from autobot_mcp_bridge.cli.common import Subparsers, add_json, note, places_of, print_json
 from autobot_mcp_bridge.cli.packaged import alike, ask, chosen, has_units, loaded_of, package_of
 from autobot_mcp_bridge.config import accepted, edit
 from autobot_mcp_bridge.config.errors import DataError, DeniedError, UnavailableError
@@ -48,6 +49,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--check", action="store_true", help="say what would change, and change nothing"
     )
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
         note(f"of the same package, and changed with it: {', '.join(others)}")
     store = Store(places.packages)
     if args.check:
-        _foretell(places, loaded, package, store, back=args.rollback)
+        current, then = _foretell(places, loaded, package, store, back=args.rollback)
+        if args.json:
+            print_json(_as_data(server, package, current, then))
+        else:
+            arrow = f"{current or '-'} -> {then}" if then != current else current
+            print(f"{package.label}  {arrow}")
         return 0
     store.prepare()
     job = Job(store.log_file("upgrade"), dict(os.environ))
@@ -85,8 +92,19 @@ def run(args: argparse.Namespace) -> int:
         kept = store.resolved(package)
         left = f"; version {kept} stays in force" if kept is not None else ""
         raise NotUpgradedError(f"{server.instance}: {error}{left}") from None
-    _tell(server, package, before, now, store)
+    if args.json and now is not None:
+        old = before.version if before is not None else None
+        print_json(_as_data(server, package, old, now.version))
+    else:
+        _tell(server, package, before, now, store)
     return 0
+
+
+def _as_data(
+    server: ServerSpec, package: PackageSpec, before: str | None, version: str | None
+) -> dict[str, Any]:
+    told = {"server": server.instance, "package": package.label, "changed": before != version}
+    return {**told, "before": before, "version": version}
 
 
 def _upgrade(
@@ -149,7 +167,8 @@ def _prune(
 
 def _foretell(
     places: Places, loaded: Loaded, package: PackageSpec, store: Store, *, back: bool
-) -> None:
+) -> tuple[str | None, str | None]:
+    """The version in force, and the one that it would be then."""
     known = store.resolution(package)
     now = known.version if known is not None else None
     if back:
@@ -161,7 +180,7 @@ def _foretell(
         if heard.why:
             raise UnavailableError(f"{package.label}: {heard.why}")
         then = heard.allowed
-    print(f"{package.label}  {now or '-'} -> {then}" if then != now else f"{package.label}  {now}")
+    return now, then
 
 
 def _tell(

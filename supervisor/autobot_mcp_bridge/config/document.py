@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -152,6 +152,13 @@ In scopes `{tenant}`, `{project}` (`-` without one) and `{name}` are the server'
 With systemd the values of `environment.pass` stand in `/etc/mcp-bridge/environment`, `NAME=VALUE` a line;
 without, installs have the environment in which the proxy was started.
 """
+_SERVERS = """{"version": 1,
+ "servers": [{"name": "time", "command": ["uvx", "mcp-server-time"]}]}"""
+_HOST = """[listen]
+port = 8765
+
+[http]
+allowed_hosts = ["mcp.example.com"]"""
 _HEAD = ("| key | type | default | description |", "|---|---|---|---|")
 
 
@@ -177,6 +184,33 @@ def markdown() -> str:
             HOST,
         )
     )
+
+
+class File(NamedTuple):
+    """A file of the configuration, for its man page; `keys` with their types and meanings."""
+
+    name: str
+    summary: str
+    example: str
+    keys: list[tuple[str, str, str]]
+
+
+def files() -> Iterator[File]:
+    """Both of them."""
+    schema, host = servers_schema(), HostSettings.model_json_schema()
+    server = list(_plain_rows(ServerSpec, schema["$defs"]["Server"], schema["$defs"]))
+    yield File("servers.json", "the servers of mcp-bridge", _SERVERS, server)
+    settings = list(_plain_rows(HostSettings, host, host["$defs"]))
+    yield File("host.toml", "a host's own settings of mcp-bridge", _HOST, settings)
+
+
+def _plain_rows(
+    model: type[BaseModel], schema: dict[str, Any], shared: dict[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    for key, field, kind in _rows(model, schema, shared, ""):
+        text = (field.description or "") + (mark(key) if model is ServerSpec else "")
+        default = _default(field)
+        yield key, kind.replace("`", ""), f"{text}. Default: {default}".replace("`", "")
 
 
 def _table(model: type[BaseModel], schema: dict[str, Any], shared: dict[str, Any]) -> str:

@@ -21,8 +21,8 @@ class RefusedFileError(Exception):
     """The file is there but must not, or cannot, be used; the message is a clause that says why."""
 
 
-def read_bounded(path: Path) -> bytes:
-    """Read a configuration file whole.
+def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
+    """Read a configuration file of `most` bytes whole.
 
     Raises:
         FileNotFoundError: it does not exist.
@@ -41,11 +41,11 @@ def read_bounded(path: Path) -> bytes:
             raise RefusedFileError("allowed is a regular file")
         refuse_open_mode(path, status)
         with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(most + 1)
     finally:
         os.close(fd)
-    if len(data) > MAX_BYTES:
-        raise RefusedFileError(f"allowed are at most {MAX_BYTES >> 20} MiB")
+    if len(data) > most:
+        raise RefusedFileError(f"allowed are at most {most >> 20} MiB")
     return data
 
 

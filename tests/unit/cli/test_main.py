@@ -99,3 +99,17 @@ def test_a_given_place_wins_over_a_running_proxy(places, tmp_path, capsys):
     assert main(
         ["check", f"--config-dir={places.config_dir}", f"--runtime-dir={places.runtime_dir}"]
     ) == 0  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_the_directories_stand_anywhere_before_and_behind_a_verb(place, places, capsys):
+    write_servers(places, SMALL)
+    words = ["token", "list", "time"]
+    words[place:place] = [
+        f"--config-dir={places.config_dir}",
+        f"--state-dir={places.state_dir}",
+        f"--runtime-dir={places.runtime_dir}",
+    ]
+
+    assert main(words) == 0
+    assert "LABEL" in capsys.readouterr().out

@@ -15,6 +15,8 @@ from autobot_mcp_bridge.units.host.uninstall import Uninstaller
 from autobot_mcp_bridge.units.packages.job import InstallError
 from rules.tree import ROOT
 
+PAGES = ("man/man1/mcp-bridge.1", "bash-completion/completions/mcp-bridge")
+
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
@@ -25,6 +27,11 @@ def root(tmp_path, monkeypatch):
     venv = made / place.HOME / f"venv-{source.digest()}-{sys.implementation.cache_tag}"
     venv.mkdir(parents=True)
     (venv / program.COMPLETE).touch()
+    # As the program writes them, once: its commands in a shell are tests/connect/test_shells.py's.
+    for name in PAGES:
+        page = venv / "pages" / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(name)
     return made
 
 
@@ -46,6 +53,32 @@ def test_an_install_below_a_root_lays_every_file_and_link(root):
         "../lib/mcp-bridge/venv/bin/mcp-bridge"
     )
     assert (root / "usr/lib/mcp-bridge/venv" / program.COMPLETE).exists()
+
+
+def test_pages_and_completions_lie_where_man_and_shells_look(root):
+    install(root)
+
+    for name in PAGES:
+        laid = root / "usr/share" / name
+        assert laid.read_text() == name
+        assert laid.stat().st_mode & 0o777 == 0o644
+        assert f"usr/share/{name}" in place.read_manifest(root).files
+
+
+def test_a_page_of_a_command_that_is_gone_goes_and_uninstall_needs_no_manifest(root):
+    install(root)
+    (root / "usr/lib/mcp-bridge/venv/pages" / PAGES[0]).unlink()
+    assert install(root)[0]
+    assert not (root / "usr/share" / PAGES[0]).exists()
+
+    left = root / "usr/share/man/man1/mcp-bridge-old.1"
+    others = root / "usr/share/man/man1/other.1"
+    for path in (left, others):
+        path.write_text("")
+    (root / place.MANIFEST).unlink()
+    Uninstaller(root, print).uninstall()
+    assert [path for path in root.rglob("*") if not path.is_dir()] == [others]
+    assert not (root / "usr/share/bash-completion").exists()
 
 
 def test_a_second_install_changes_nothing_and_says_nothing(root):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autobot_mcp_bridge import __version__
 from autobot_mcp_bridge.config.places import Places
-from autobot_mcp_bridge.units.host import place, static
+from autobot_mcp_bridge.units.host import pages, place, static
 from autobot_mcp_bridge.units.host.program import Program
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
 
@@ -44,11 +44,12 @@ class Installer:
         renewed = program.ensure(environ)
         # A package manager or Ansible may have exchanged it before.
         renewed = renewed or (before is not None and before.program != program.name())
-        changed = place.place(self.root)
+        made = pages.made(self.root)
+        changed = place.place(self.root, made)
         for path in changed:
             self.say(f"laid {self.root / path}")
         old = before.files if before is not None else ()
-        for path in place.remove(self.root, sorted(set(old) - set(place.placed()))):
+        for path in place.remove(self.root, sorted(set(old).difference(place.placed(), made))):
             self.say(f"removed {self.root / path}, which is of an older version")
             changed.append(path)
         had = before.enabled if before is not None else ()
@@ -58,7 +59,7 @@ class Installer:
             self._live(new, changed, places, first=not had, renewed=renewed)
             enabled = (*had, *new)
         manifest = place.Manifest(
-            __version__, place.placed(), enabled, self.package, program.name()
+            __version__, (*place.placed(), *made), enabled, self.package, program.name()
         )
         program.forget_older()
         if manifest == before and not changed and not renewed:

@@ -5,10 +5,11 @@ What is there already as it should be is not touched, so that whoever calls lear
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
 from autobot_mcp_bridge.model.errors import BridgeError
 from autobot_mcp_bridge.units.host import static
@@ -79,8 +80,12 @@ def write_manifest(root: Path, manifest: Manifest) -> None:
     _replace(root / MANIFEST, text.encode())
 
 
-def place(root: Path) -> list[str]:
+def place(root: Path, pages: Mapping[str, Path] = MappingProxyType({})) -> list[str]:
     """Lay every file and link; the paths, below the root, of those that were not so before.
+
+    Args:
+        root: below which they are laid.
+        pages: further files, place below the root to what is copied there.
 
     Raises:
         OSError: one cannot be written.
@@ -90,6 +95,9 @@ def place(root: Path) -> list[str]:
         source = files("autobot_mcp_bridge").joinpath("_templates", name)
         if _lay(root / path, source.read_bytes()):
             changed.append(path)
+    for path, file in pages.items():
+        if _lay(root / path, file.read_bytes()):
+            changed.append(path)
     for path, target in LINKS.items():
         if _link(root / path, target):
             changed.append(path)
@@ -97,7 +105,7 @@ def place(root: Path) -> list[str]:
 
 
 def placed() -> tuple[str, ...]:
-    """All that `place` lays."""
+    """All that `place` lays but pages."""
     return (*static.FILES.values(), *LINKS)
 
 

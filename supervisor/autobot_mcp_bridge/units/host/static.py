@@ -55,3 +55,21 @@ FILES = {
 ALIASES = {
     f"{_UNITS}/mcp-bridge@.{kind}": f"autobot-mcp-bridge@.{kind}" for kind in ("service", "socket")
 }
+# What the program writes of itself, man pages and completions: their names follow its commands.
+PAGES = (
+    "usr/share/man/man1/mcp-bridge.1",
+    "usr/share/man/man1/mcp-bridge-*.1",
+    "usr/share/man/man5/mcp-bridge-*.5",
+    "usr/share/bash-completion/completions/mcp-bridge",
+    "usr/share/zsh/vendor-completions/_mcp-bridge",
+    "usr/share/fish/vendor_completions.d/mcp-bridge.fish",
+)
+# Which an installation may have made for them, the inner ones first.
+PAGE_DIRECTORIES = (
+    "usr/share/bash-completion/completions",
+    "usr/share/bash-completion",
+    "usr/share/zsh/vendor-completions",
+    "usr/share/zsh",
+    "usr/share/fish/vendor_completions.d",
+    "usr/share/fish",
+)

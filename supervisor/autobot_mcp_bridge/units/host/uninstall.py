@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autobot_mcp_bridge.units.disk.trees import remove_tree
-from autobot_mcp_bridge.units.host import place, static
+from autobot_mcp_bridge.units.host import pages, place, static
 from autobot_mcp_bridge.units.systemctl import SystemctlError, daemon_reload, run_tool, systemctl
 
 # A package's scripts are made of USERS, LOADED and `owned`, too (debian/rules).
@@ -86,7 +86,8 @@ class Uninstaller:
             self._stop()
         gone = self._units()
         paths = {*place.placed(), *(before.files if before is not None else ())}
-        gone += place.remove(self.root, sorted(paths))
+        gone += place.remove(self.root, sorted(paths.union(pages.laid(self.root))))
+        pages.remove_directories(self.root)
         for path in (*_RUNTIME, *(() if self.keep_data else _DATA)):
             if self._tree(self.root / path):
                 gone.append(path)
