@@ -36,6 +36,9 @@ CHECKS: dict[str, Check] = {
         sentinels_outside_the_store=0,
         changed_by_a_second_import=0,
     ),
+    "import-units": of_file(
+        "imported servers as units, with their secrets", "test_import_units.py", "-m", "lab"
+    ),
     "client": of_file("snippets are written, the rest is kept", "test_client.py"),
     "snippets": of_file(
         "snippets drive the clients that they are for", "test_snippets.py", clients=AtLeast(7)
@@ -54,6 +57,9 @@ CHECKS: dict[str, Check] = {
         lost_streams=0,
     ),
     "fronts": of_file("nginx and Caddy in front", "test_fronts.py", failed_calls=0),
+    "fronts-long": of_file(
+        "90 s of silence, 120 s of an idle stream", "test_fronts.py", "-m", "soak"
+    ),
     "shells": of_file("completion and man pages", "test_shells.py"),
     "units": of_file("the same of units of systemd", "test_units.py", "-m", "lab"),
 }
