@@ -113,7 +113,7 @@ async def test_a_server_of_another_file_that_is_left_out_fails_no_run(hosts):
             assert "Ansible" in await greeting(container)
             found = json.loads(container.check("cat", "/var/lib/mcp-bridge/accepted.json"))
             specs = {entry["spec"]["name"]: entry for entry in found["servers"]}
-            assert specs["hello"]["spec"]["timeouts"] == {"idle": 240.0}
+            assert specs["hello"]["spec"]["timeouts"]["idle"] == 240.0
             assert specs["other"]["state"] == "refused"
     finally:
         for container in hosts.containers:

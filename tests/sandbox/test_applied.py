@@ -1,11 +1,10 @@
 """A server whose unit is more exposed than its definition allows is not put to use."""
 
-import json
-
 import pytest
 
 from autobot_mcp_bridge.config.errors import LEFT_OUT
 from lab import recipe
+from support.client import code_of
 from support.product import echo, installed_product
 
 pytestmark = pytest.mark.lab
@@ -64,10 +63,8 @@ async def test_what_an_administrator_has_added_counts(host):
         assert left.status == LEFT_OUT
         assert "judged: $.max_exposure: its unit has 0." in left.out
         # What was in force would be started with it, too.
-        async with host.session("judged", opened=False) as client:
-            response = await client.send(client.initialize_of())
-        assert response.status == 503
-        assert json.loads(response.body)["error"]["data"]["code"] == "definition_refused"
+        async with host.modern("judged") as client:
+            assert code_of(await client.call("echo", {"text": "x"})) == "definition_refused"
     finally:
         host.container.check("rm", f"{OWN}/90-own.conf")
     assert host.container.run("mcp-bridge", "apply").status == 0

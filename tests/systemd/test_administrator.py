@@ -76,8 +76,9 @@ async def test_what_apply_refuses_is_told_by_check_and_by_list(product, files):
     await reaches(product.container, "mcp-bridge-apply.service", ExecMainStatus="65")
     reloaded = await asyncio.to_thread(product.container.run, "mcp-bridge", "reload")
     assert reloaded.status == 65
-    listed = json.loads(await asyncio.to_thread(product.cli, "list", "--json"))
-    assert "$.servers[1].warm" in listed["problems"][0]["path"]
+    listed = await asyncio.to_thread(product.container.run, "mcp-bridge", "list", "--json")
+    assert listed.status == 65
+    assert json.loads(listed.out)["problems"][0]["path"] == "$.servers[1].warm"
 
     await product.serve(echo("files"), echo("other", tenant="acme"))
     checked = await asyncio.to_thread(product.container.run, "mcp-bridge", "check")
