@@ -13,8 +13,10 @@ from conformance import bars, cells, suite
 from support import reachable
 from support.bridge import Bridge
 from support.byhand import ByHand
+from support.client import text_of
 from support.fakes import echo
 from support.far import Far
+from support.issuer import free_port
 
 PROGRAM = ("-m", "autobot_mcp_bridge.cli.main")
 ASKING = [
@@ -232,3 +234,23 @@ async def test_a_desktop_clients_shim_outlives_an_upstream_that_is_away(far):
         await far.open()
         assert "result" in await shim.ask("tools/list", ident=3)
         await shim.end()
+
+
+@pytest.mark.requirement("SM-07")
+async def test_a_desktop_clients_shim_goes_on_when_the_proxy_was_restarted():
+    host = {"listen": {"port": free_port()}}
+    async with Bridge([echo("files")], host=host) as bridge:
+        token = bridge.token("files")
+        async with stdio(bridge.url("files"), MCP_BRIDGE_TOKEN=token) as shim:
+            assert "result" in await shim.initialize()
+            shim.send(method="notifications/initialized")
+            called = {"name": "echo", "arguments": {"text": "before"}}
+            assert "result" in await shim.ask("tools/call", called, 2)
+            await bridge.stop()
+            await bridge.start()
+            answer = await shim.ask(
+                "tools/call", {"name": "echo", "arguments": {"text": "after"}}, 3
+            )
+
+            assert text_of(answer) == "after"
+            assert (await shim.end())[0] == 0

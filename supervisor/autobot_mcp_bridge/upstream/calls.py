@@ -124,7 +124,7 @@ class Calls:
         if 200 <= response.status < 300:
             return
         if response.status == 404 and SESSION_HEADER in headers:
-            raise SessionGoneError
+            raise SessionGoneError(headers[SESSION_HEADER])
         raise await refusal(response, self._settings.place)
 
     async def _read(self, message: Message, response: ClientResponse, events: Events) -> bool:
@@ -172,6 +172,8 @@ class Calls:
                     await self._check(response, headers)
                     if await self._read(message, response, events):
                         return
+            except SessionGoneError as gone:
+                raise SessionGoneError(gone.session, sent=True) from None
             except FailedError as failed:
                 if failed.http is not None or left == 0:
                     raise

@@ -48,4 +48,14 @@ class FailedError(Exception):
 
 
 class SessionGoneError(Exception):
-    """The upstream no longer knows the session (2025-11-25 basic/transports, Session Management)."""
+    """The upstream no longer knows the session (2025-11-25 basic/transports, Session Management).
+
+    Attributes:
+        session: its id.
+        sent: the message that met this may have been acted on.
+    """
+
+    def __init__(self, session: str, *, sent: bool = False) -> None:
+        super().__init__(session)
+        self.session = session
+        self.sent = sent

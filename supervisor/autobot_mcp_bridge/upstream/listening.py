@@ -57,7 +57,7 @@ class Listening:
             headers[LAST_EVENT_HEADER] = events.last_id
         async with self._client.request("GET", headers) as response:
             if response.status == 404 and SESSION_HEADER in headers:
-                raise SessionGoneError
+                raise SessionGoneError(headers[SESSION_HEADER])
             if response.status == 400 and events.last_id is not None:
                 events.last_id = None  # it is not kept any more: from now on, then
                 return True
@@ -67,8 +67,8 @@ class Listening:
                 raise await refusal(response, self._settings.place)
             if kind_of(response) != STREAM:
                 return False
+            self._failures = 0
             async for data in streamed(response, events):
-                self._failures = 0
                 if (found := parse(data)) is not None:
                     await self._write(found.line)
         return True

@@ -11,18 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from autobot_mcp_bridge.model.errors import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from autobot_mcp_bridge.model.errors import INVALID_REQUEST, PARSE_ERROR
 from autobot_mcp_bridge.upstream.calls import Calls
 from autobot_mcp_bridge.upstream.client import Client, Sending
 from autobot_mcp_bridge.upstream.endings import (
-    NO_PERMISSION,
     TEMPORARY,
     EndError,
     FailedError,
     SessionGoneError,
 )
+from autobot_mcp_bridge.upstream.failing import error_of, is_fatal, lacks_headers
 from autobot_mcp_bridge.upstream.listening import Listening
-from autobot_mcp_bridge.upstream.messages import Message, error_line, parse, passed_on
+from autobot_mcp_bridge.upstream.messages import Message, error_line, parse
+from autobot_mcp_bridge.upstream.renewal import INITIALIZED, Renewal
 from autobot_mcp_bridge.upstream.session import Session
 from autobot_mcp_bridge.upstream.settings import Settings
 from autobot_mcp_bridge.upstream.stdio import Output, tell
@@ -32,7 +33,7 @@ MOST_OPEN = 512
 # Notifications and answers of the client, each for so many seconds.
 NOTIFY_WITHIN = 10.0
 DELETE_WITHIN = 2.0  # seconds that the end of the session may take
-CANCELLED, INITIALIZED = "notifications/cancelled", "notifications/initialized"
+CANCELLED = "notifications/cancelled"
 LISTEN = "subscriptions/listen"
 
 
@@ -59,6 +60,7 @@ class Relay:
         self._output = output
         self._session = Session()
         self._calls = Calls(settings, client, self._session, output.write)
+        self._renewal = Renewal(self._session, Calls(settings, client, self._session, _unheard))
         self._listening = Listening(settings, client, self._session, output.write)
         self._listens = False
         self._open: dict[tuple[type, object], Open] = {}
@@ -82,9 +84,8 @@ class Relay:
             self._spawn(self._cancel(message))
         elif message.method:
             await self._tell(message)
-            if message.method == INITIALIZED and self._session.version and not self._listens:
-                self._listens = True
-                self._spawn(self._listen())
+            if message.method == INITIALIZED and self._session.version is not None:
+                self._start_listening()
         elif self._session.version is not None:
             self._spawn(self._tell(message))  # an answer, to whom the upstream has asked
 
@@ -124,21 +125,27 @@ class Relay:
 
     async def _carry(self, opened: Open) -> None:
         message = opened.message
+        self._renewal.note(message)
         try:
             try:
                 await self._calls.carry(message, opened.sending)
             except FailedError as failed:
-                if not (message.method == "tools/call" and _lacks_headers(failed)):
+                if not (message.method == "tools/call" and lacks_headers(failed)):
                     raise
                 await self._calls.learn_tools(message)
                 await self._calls.carry(message, opened.sending)
-        except SessionGoneError:
+            except SessionGoneError as gone:
+                if gone.sent or not await self._renewed(gone.session):
+                    raise
+                await self._calls.carry(message, opened.sending)
+        except SessionGoneError as gone:
             await self._output.write(error_line(message.id, self._gone))
-            self._lose_session(busy=True)
+            if not (gone.sent and self._settings.attended):
+                self._lose_session(busy=True)
         except FailedError as failed:
-            fatal, attended = _is_fatal(message, failed), self._settings.attended
+            fatal, attended = is_fatal(message, failed), self._settings.attended
             if attended or not fatal:
-                await self._output.write(_error_of(message, failed))
+                await self._output.write(error_of(message, failed))
             if fatal or (failed.is_out_of_reach and not attended and self._is_alone(opened)):
                 self.end(EndError(failed.status, failed.text))
 
@@ -155,7 +162,9 @@ class Relay:
             async with asyncio.timeout(NOTIFY_WITHIN):
                 await self._calls.deliver(message)
         except SessionGoneError:
-            self._lose_session(busy=bool(self._open))
+            if not self._settings.attended:
+                self._lose_session(busy=bool(self._open))
+            # Else whatever it was about is gone, and the next request opens another session.
         except TimeoutError:
             tell(f"{message.method or 'an answer'} was not taken within {NOTIFY_WITHIN:.0f} s")
         except FailedError as failed:
@@ -174,15 +183,34 @@ class Relay:
             await self._tell(message)
         opened.task.cancel()
 
+    def _start_listening(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._spawn(self._listen())
+
     async def _listen(self) -> None:
         try:
             await self._listening.run()
         except SessionGoneError:
-            self._lose_session(busy=bool(self._open))
+            if not self._settings.attended:
+                self._lose_session(busy=bool(self._open))
         except FailedError as failed:
             self.end(EndError(failed.status, failed.text))
+        finally:
+            self._listens = False
 
     # ---- the session ----
+
+    async def _renewed(self, lost: str) -> bool:
+        """Whether there is another session in the place of the one that is not known any more.
+
+        Raises:
+            FailedError: there could not be.
+        """
+        if not self._settings.attended or not await self._renewal.renew(lost):
+            return False
+        self._start_listening()
+        return True
 
     @property
     def _gone(self) -> str:
@@ -200,28 +228,5 @@ class Relay:
         return task
 
 
-def _is_fatal(message: Message, failed: FailedError) -> bool:
-    """Whether the conversation cannot even begin."""
-    match message.method:
-        case "initialize":  # 400 is an answer: to a version that the upstream does not speak
-            return failed.http != 400 or failed.error is None
-        case "server/discover":  # which may be refused by whoever is to be initialized
-            moved = failed.http is not None and 300 <= failed.http < 400
-            return failed.is_out_of_reach or moved or failed.status == NO_PERMISSION
-    return False
-
-
-def _lacks_headers(failed: FailedError) -> bool:
-    return failed.error is not None and failed.error.get("code") == HEADER_MISMATCH
-
-
-def _error_of(message: Message, failed: FailedError) -> bytes:
-    """The answer to a request that could not be carried."""
-    wait = {} if failed.retry_after is None else {"retryAfter": failed.retry_after}
-    if failed.error is not None:
-        data = failed.error.get("data")
-        more = data if isinstance(data, dict) else {} if data is None else None
-        error = {**failed.error, "data": {**wait, **more}} if wait and more is not None else None
-        return passed_on(message.id, error or failed.error)
-    http = {} if failed.http is None else {"httpStatus": failed.http}
-    return error_line(message.id, failed.text, data={**http, **wait})
+async def _unheard(line: bytes) -> None:
+    """What comes of the program's own requests."""

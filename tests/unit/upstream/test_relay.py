@@ -442,3 +442,66 @@ async def test_an_id_in_use_and_more_requests_than_are_carried_are_refused(far, 
     await talk.take(id="more", method="tools/list")
 
     assert [m["error"]["code"] for m in talk.out.messages] == [-32600, -32600]
+
+
+# ---- a person's client, whose session the far end forgets ----
+
+
+@pytest.fixture
+async def attended(far):
+    reach = Reach((listed("127.0.0.1"),), plain=True)
+    async with Client(settings := Settings(far.url, reach, attended=True)) as client:
+        out = Written()
+        relay = Relay(settings, client, out)
+        yield Talk(relay, out)
+        await relay.close()
+
+
+def forgets(far, session):
+    """From now on it knows this session only, which its next initialize gives."""
+    far.session = session
+
+    async def known(request, message):
+        if request.headers.get("Mcp-Session-Id") != session:
+            return web.Response(status=404)
+        return far.answer(message, {"tools": []})
+
+    far.answers |= dict.fromkeys(("tools/list", "tools/call", "resources/subscribe"), known)
+
+
+async def test_a_lost_session_is_opened_anew_and_what_was_asked_for_is_asked_again(far, attended):
+    await attended.open()
+    await attended.ask("resources/subscribe", {"uri": "a:b"}, 1)
+    forgets(far, "session-2")
+    both = [attended.take(id=n, method="tools/list", params={}) for n in (2, 3)]
+    await asyncio.gather(*both)
+
+    assert "result" in await attended.out.answer(2)
+    assert "result" in await attended.out.answer(3)
+    assert far.methods_of().count("initialize") == 2
+    assert far.methods_of().count("notifications/initialized") == 2
+    assert far.methods_of().count("resources/subscribe") == 2
+    assert len(attended.out.lines) == 4, "of its own requests the client hears nothing"
+    await attended.relay.close()
+    assert far.methods[-1] == "DELETE"
+
+
+async def test_a_call_that_may_have_been_carried_out_is_not_sent_to_the_next_session(far, attended):
+    await attended.open()
+
+    async def begins(request, _):
+        reply = await stream(request, b"id: a1\ndata:\n\n")
+        request.transport.abort()
+        return reply
+
+    async def gone(request, _):
+        return web.Response(status=404)
+
+    far.answers["tools/call"] = begins
+    await eventually(lambda: "GET" in far.methods)
+    far.get = gone
+    lost = await attended.ask("tools/call", {"name": "x"}, 2)
+
+    assert "no longer knows" in lost["error"]["message"]
+    assert far.methods_of().count("tools/call") == 1
+    assert not attended.relay.ended.done()
