@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from autobot_mcp_bridge.model.versions import META_CAPABILITIES, META_VERSION, MODERN
+
 RESULTS: dict[str, Any] = {
     "initialize": {
         "protocolVersion": "2025-11-25",
@@ -17,6 +19,8 @@ RESULTS: dict[str, Any] = {
     "tools/list": {"tools": []},
     "tools/call": {"content": [{"type": "text", "text": "called"}]},
 }
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+OWN_META = {META_VERSION: MODERN, META_CAPABILITIES: {}}
 Answers = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
 
@@ -130,3 +134,8 @@ async def never(request: web.Request) -> web.StreamResponse:
     del request
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
+
+
+def event(ident: str, message: Any) -> bytes:
+    """One message as an event with an id."""
+    return f"id: {ident}\ndata: {json.dumps(message)}\n\n".encode()

@@ -13,6 +13,7 @@ from autobot_mcp_bridge.diagnosis import sample
 from autobot_mcp_bridge.diagnosis.bench import UnitBench
 from autobot_mcp_bridge.diagnosis.check import Check
 from autobot_mcp_bridge.diagnosis.preflight import Preflight
+from autobot_mcp_bridge.diagnosis.remote_end import of_remote
 from autobot_mcp_bridge.diagnosis.search import Search
 from autobot_mcp_bridge.diagnosis.verdict import Report, of_check
 from autobot_mcp_bridge.model.names import ServerId
@@ -56,7 +57,7 @@ async def examine(
     bench = UnitBench(original, manager, redact)
     search = Search(bench, original, deadline, tell, relax=relax)
     with _cancelled_by_sigterm():
-        verdict = await search.diagnose()
+        verdict = of_remote(original.spec, await search.diagnose())
     held = before.held(server.instance)
     if not verdict.code and held is not None:
         verdict = of_check(held)

@@ -14,6 +14,7 @@ from autobot_mcp_bridge.diagnosis import needs, wrapped
 from autobot_mcp_bridge.diagnosis.bench import ChildBench
 from autobot_mcp_bridge.diagnosis.check import Check, Level, fail, ok
 from autobot_mcp_bridge.diagnosis.outcome import Outcome
+from autobot_mcp_bridge.diagnosis.remote_end import of_remote
 from autobot_mcp_bridge.diagnosis.verdict import Report, Verdict, of_check
 from autobot_mcp_bridge.model.command import Command
 from autobot_mcp_bridge.model.death import DeathCause
@@ -107,7 +108,7 @@ def _judged(spec: ServerSpec, outcome: Outcome, words: tuple[str, ...]) -> Verdi
             "", f"starts: it answers initialize after {outcome.seconds:.2f} s", (), "", outcome
         )
     code, why, advice = _reason(outcome)
-    return Verdict(code, why, (), advice, outcome)
+    return of_remote(spec, Verdict(code, why, (), advice, outcome))
 
 
 def _reason(outcome: Outcome) -> tuple[Finding, str, str]:

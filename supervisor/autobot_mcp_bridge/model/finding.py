@@ -35,5 +35,6 @@ class Finding(StrEnum):
     # the server itself
     STDOUT_NOISE = "stdout_noise"
     STDOUT_BUFFERED = "stdout_buffered"
+    REMOTE_END = "remote_end"
     SERVER_FAULT = "server_fault"
     UNDECIDED = "undecided"

@@ -1,92 +1,15 @@
-"""Messages of a stdio client against a far end that does as it is told (tests/support/far.py)."""
+"""Messages of a stdio client against a far end that does as it is told (support/far.py)."""
 
 import asyncio
 import json
 
-import orjson
 import pytest
 from aiohttp import web
 
-from autobot_mcp_bridge.model.addresses import listed
-from autobot_mcp_bridge.model.versions import META_CAPABILITIES, META_VERSION, MODERN
-from autobot_mcp_bridge.upstream import calls, listening
-from autobot_mcp_bridge.upstream.client import Client
-from autobot_mcp_bridge.upstream.reach import Reach
-from autobot_mcp_bridge.upstream.relay import MOST_OPEN, Relay
-from autobot_mcp_bridge.upstream.settings import Settings
-from support.far import Far, never, stream
+from autobot_mcp_bridge.model.versions import MODERN
+from autobot_mcp_bridge.upstream.relay import MOST_OPEN
+from support.far import OPENING, OWN_META, never, stream
 from support.waiting import eventually
-
-OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
-OWN_META = {META_VERSION: MODERN, META_CAPABILITIES: {}}
-
-
-class Written:
-    """In the place of stdout."""
-
-    def __init__(self):
-        self.lines = []
-
-    async def write(self, line):
-        assert b"\n" not in line
-        self.lines.append(line)
-
-    @property
-    def messages(self):
-        return [orjson.loads(line) for line in self.lines]
-
-    async def answer(self, ident):
-        def found():
-            return [m for m in self.messages if m.get("id") == ident and "method" not in m]
-
-        await eventually(found, what=f"the answer to {ident}")
-        (only,) = found()
-        return only
-
-
-class Talk:
-    def __init__(self, relay, out):
-        self.relay, self.out = relay, out
-
-    async def take(self, **message):
-        await self.relay.take(json.dumps({"jsonrpc": "2.0", **message}).encode())
-
-    async def ask(self, method, params=None, ident=1):
-        await self.take(id=ident, method=method, params=params or {})
-        return await self.out.answer(ident)
-
-    async def modern(self, method, params=None, ident=1):
-        return await self.ask(method, {**(params or {}), "_meta": OWN_META}, ident)
-
-    async def open(self):
-        await self.ask("initialize", OPENING, "init")
-        await self.take(method="notifications/initialized")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(calls, "PAUSES", (0.01, 0.02))
-    monkeypatch.setattr(calls, "RETRY", 0.01)
-    monkeypatch.setattr(listening, "RETRY", 0.01)
-
-
-@pytest.fixture
-async def far():
-    async with Far() as running:
-        yield running
-
-
-@pytest.fixture
-async def talk(far):
-    settings = Settings(
-        far.url, Reach((listed("127.0.0.1"),), plain=True), {"X-Own": "a"}, most=5000
-    )
-    async with Client(settings) as client:
-        out = Written()
-        relay = Relay(settings, client, out)
-        yield Talk(relay, out)
-        await relay.close()
-
 
 # ---- the handshake session ----
 
@@ -186,93 +109,6 @@ async def test_a_session_that_is_not_known_while_nobody_waits_is_no_failure(far,
     await talk.open()
 
     assert (await talk.relay.ended).status == 0
-
-
-# ---- streams that break ----
-
-
-def event(ident, message):
-    return f"id: {ident}\ndata: {json.dumps(message)}\n\n".encode()
-
-
-async def test_a_stream_that_breaks_is_gone_on_with_by_its_last_event(far, talk):
-    await talk.open()
-    note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
-    after = []
-
-    async def begins(request, message):
-        reply = await stream(request, b"id: a1\ndata:\n\n", event("a2", note))
-        request.transport.abort()
-        return reply
-
-    async def goes_on(request, _):
-        after.append(request.headers.get("Last-Event-ID"))
-        last = {"jsonrpc": "2.0", "id": 2, "result": {"ok": True}}
-        return await stream(request, event("a3", last))
-
-    far.answers["tools/call"] = begins
-    await eventually(lambda: "GET" in far.methods)
-    far.get = goes_on
-
-    assert (await talk.ask("tools/call", {"name": "x"}, 2))["result"] == {"ok": True}
-    assert after == ["a2"]
-    assert note in talk.out.messages
-    assert far.methods_of().count("tools/call") == 1
-
-
-@pytest.mark.parametrize("pieces", [[b": no id\n\n"], []], ids=["no-id", "nothing"])
-async def test_a_call_whose_stream_breaks_without_an_id_fails_at_once(far, talk, pieces):
-    await talk.open()
-
-    async def begins(request, _):
-        reply = await stream(request, *pieces)
-        request.transport.abort()
-        return reply
-
-    far.answers["tools/call"] = begins
-    lost = await talk.ask("tools/call", {"name": "x"}, 2)
-
-    assert "connection" in lost["error"]["message"]
-    assert far.methods_of().count("tools/call") == 1, "it may have been carried out"
-
-
-async def test_a_modern_stream_is_never_gone_on_with(far, talk):
-    async def begins(request, _):
-        reply = await stream(request, b"id: a1\ndata:\n\n")
-        request.transport.abort()
-        return reply
-
-    far.answers["tools/call"] = begins
-    lost = await talk.modern("tools/call", {"name": "x"})
-
-    assert "connection" in lost["error"]["message"]
-    assert "GET" not in far.methods
-
-
-async def test_a_question_that_changes_nothing_is_asked_again(far, talk):
-    await talk.open()
-    cut = []
-
-    async def first_cut(request, message):
-        if not cut:
-            cut.append(request)
-            request.transport.abort()
-        return far.answer(message, {"tools": []})
-
-    far.answers["tools/list"] = first_cut
-
-    assert "result" in await talk.ask("tools/list", ident=2)
-    assert far.methods_of().count("tools/list") == 2
-
-
-async def test_a_call_is_tried_again_where_nothing_was_sent(far, talk):
-    await talk.open()
-    await far.close()
-    asked = asyncio.create_task(talk.ask("tools/call", {"name": "x"}, 2))
-    lost = await asked
-
-    assert "connection refused" in lost["error"]["message"]
-    assert (await talk.relay.ended).status == 69
 
 
 # ---- answers that are none ----
@@ -442,66 +278,3 @@ async def test_an_id_in_use_and_more_requests_than_are_carried_are_refused(far, 
     await talk.take(id="more", method="tools/list")
 
     assert [m["error"]["code"] for m in talk.out.messages] == [-32600, -32600]
-
-
-# ---- a person's client, whose session the far end forgets ----
-
-
-@pytest.fixture
-async def attended(far):
-    reach = Reach((listed("127.0.0.1"),), plain=True)
-    async with Client(settings := Settings(far.url, reach, attended=True)) as client:
-        out = Written()
-        relay = Relay(settings, client, out)
-        yield Talk(relay, out)
-        await relay.close()
-
-
-def forgets(far, session):
-    """From now on it knows this session only, which its next initialize gives."""
-    far.session = session
-
-    async def known(request, message):
-        if request.headers.get("Mcp-Session-Id") != session:
-            return web.Response(status=404)
-        return far.answer(message, {"tools": []})
-
-    far.answers |= dict.fromkeys(("tools/list", "tools/call", "resources/subscribe"), known)
-
-
-async def test_a_lost_session_is_opened_anew_and_what_was_asked_for_is_asked_again(far, attended):
-    await attended.open()
-    await attended.ask("resources/subscribe", {"uri": "a:b"}, 1)
-    forgets(far, "session-2")
-    both = [attended.take(id=n, method="tools/list", params={}) for n in (2, 3)]
-    await asyncio.gather(*both)
-
-    assert "result" in await attended.out.answer(2)
-    assert "result" in await attended.out.answer(3)
-    assert far.methods_of().count("initialize") == 2
-    assert far.methods_of().count("notifications/initialized") == 2
-    assert far.methods_of().count("resources/subscribe") == 2
-    assert len(attended.out.lines) == 4, "of its own requests the client hears nothing"
-    await attended.relay.close()
-    assert far.methods[-1] == "DELETE"
-
-
-async def test_a_call_that_may_have_been_carried_out_is_not_sent_to_the_next_session(far, attended):
-    await attended.open()
-
-    async def begins(request, _):
-        reply = await stream(request, b"id: a1\ndata:\n\n")
-        request.transport.abort()
-        return reply
-
-    async def gone(request, _):
-        return web.Response(status=404)
-
-    far.answers["tools/call"] = begins
-    await eventually(lambda: "GET" in far.methods)
-    far.get = gone
-    lost = await attended.ask("tools/call", {"name": "x"}, 2)
-
-    assert "no longer knows" in lost["error"]["message"]
-    assert far.methods_of().count("tools/call") == 1
-    assert not attended.relay.ended.done()

@@ -189,6 +189,13 @@ FINDINGS = (
         "stdbuf(1)",
     ),
     Code(
+        Finding.REMOTE_END,
+        "the remote server behind `url` cannot be used",
+        "it does not run or refuses the key; its name, certificate or address is not accepted",
+        "its last words say which; the statuses stand in OPERATE.md, Remote servers",
+        _LOGS,
+    ),
+    Code(
         Finding.SERVER_FAULT,
         "the server fails without its sandbox, too",
         "a missing argument, variable or service, or a bug",
