@@ -38,6 +38,7 @@ class Far:
         headers: of the newest POST; `seen`: every message, `methods`: every HTTP method.
         session: its session's id; None: it keeps none.
         closes: each connection is for one request only.
+        deletes: what the answer to a DELETE waits for.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Far:
         self.methods: list[str] = []
         self.session: str | None = "session-1"
         self.closes = False
+        self.deletes: asyncio.Event | None = None
         self.get: Answers | None = None
         self.port = port
         self._runner: web.AppRunner | None = None
@@ -99,6 +101,8 @@ class Far:
         self.methods.append(request.method)
         if request.method == "GET" and self.get is not None:
             return await self.get(request, None)
+        if request.method == "DELETE" and self.deletes is not None:
+            await self.deletes.wait()
         if request.method != "POST":
             return web.Response(status=405 if request.method == "GET" else 204)
         self.headers = dict(request.headers)

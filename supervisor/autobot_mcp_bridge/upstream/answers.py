@@ -15,6 +15,7 @@ from autobot_mcp_bridge.upstream.endings import (
     FailedError,
 )
 from autobot_mcp_bridge.upstream.events import Events, TooLongError
+from autobot_mcp_bridge.upstream.settings import Settings
 
 # Bytes of an error's body that are looked at, and characters of its text that are shown.
 _ERROR_BYTES, _SHOWN = 1 << 20, 200
@@ -59,25 +60,26 @@ def kind_of(response: ClientResponse) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-async def refusal(response: ClientResponse, place: str) -> FailedError:
+async def refusal(response: ClientResponse, settings: Settings) -> FailedError:
     """Why an answer with a status that is no success was given; reads its body.
 
     Args:
         response: it.
-        place: the upstream, for people.
+        settings: of the upstream.
     """
-    status = response.status
+    status, place = response.status, settings.place
     if 300 <= status < 400:
         target = response.headers.get("Location", "")
         parts = urlsplit(target) if target.isprintable() else urlsplit("")
-        where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else "another path of it"
+        host = parts.netloc.rpartition("@")[2][:_SHOWN]
+        where = f"{parts.scheme}://{host}" if host else "another path of it"
         text = (
             f"{place} redirects to {where}, which is not followed; "
             "if that is right, it belongs into url"
         )
         return FailedError(text, CONFIG, http=status)
     error = await _error_in(response)
-    said = str(error.get("message", ""))[:_SHOWN] if error else ""
+    said = settings.redact(str(error.get("message", "")))[:_SHOWN] if error else ""
     text = f"{place} answers {status}" + (f": {said}" if said else "")
     wait = response.headers.get("Retry-After", "").strip()
     seconds = min(int(wait), _MOST_WAIT) if wait.isdigit() and len(wait) < 10 else None

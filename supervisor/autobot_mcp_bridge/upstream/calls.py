@@ -125,7 +125,7 @@ class Calls:
             return
         if response.status == 404 and SESSION_HEADER in headers:
             raise SessionGoneError(headers[SESSION_HEADER])
-        raise await refusal(response, self._settings.place)
+        raise await refusal(response, self._settings)
 
     async def _read(self, message: Message, response: ClientResponse, events: Events) -> bool:
         """Pass on what comes; whether the answer was there."""

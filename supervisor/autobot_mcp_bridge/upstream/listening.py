@@ -64,7 +64,7 @@ class Listening:
             if response.status in _NOT_OFFERED:
                 return False
             if response.status != 200:
-                raise await refusal(response, self._settings.place)
+                raise await refusal(response, self._settings)
             if kind_of(response) != STREAM:
                 return False
             self._failures = 0

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from autobot_mcp_bridge.model.redact import Redactor
 from autobot_mcp_bridge.upstream.reach import Reach
 
 # Bytes of one message either way, unless the program is told otherwise: as the default of caps.line.
@@ -30,6 +31,11 @@ class Settings:
     proxy: str | None = None
     most: int = MOST_BYTES
     attended: bool = False
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the headers' texts out of what the upstream says, for a log."""
+        return Redactor(word for text in self.headers.values() for word in (text, *text.split()))
 
     @property
     def place(self) -> str:
