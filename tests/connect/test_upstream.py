@@ -5,6 +5,7 @@ Remote are a second proxy of ours, and the Python SDK's reference server, both o
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from support.waiting import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ERAS = ["session", "modern"]
+MOST_MEMORY = 64  # MiB, with what large messages of other tests have left
 CHANGED = "notifications/tools/list_changed"
 
 
@@ -140,6 +142,23 @@ async def test_header_texts_stand_in_no_argv(pair):
 
         assert far.url("files").encode() in words
         assert far.token("files").encode() not in words
+
+
+def memory_of(pid):
+    """MiB that the process adds to the host (proc(5), smaps_rollup)."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    return int(re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)[1]) // 1024
+
+
+async def test_its_program_takes_little_memory(pair, record_property):
+    _, bridge = pair
+    async with client(bridge, "session") as mine:
+        for _ in range(100):
+            await mine.text("echo", text="x" * 100)
+        found = memory_of(await bridge.server_pid("remote"))
+        record_property("memory_mib", found)
+
+    assert found < MOST_MEMORY
 
 
 async def test_questions_of_an_isolated_far_server_reach_the_client_and_back(need):
