@@ -115,8 +115,8 @@ class Calls:
                     yield response
                     return
             except FailedError as failed:
-                again = not failed.sent or message.method in REPEATABLE
-                if entered or pause is None or not again:
+                safe = not failed.sent or message.method in REPEATABLE
+                if entered or pause is None or not (safe and failed.passing):
                     raise
             await asyncio.sleep(pause)
 

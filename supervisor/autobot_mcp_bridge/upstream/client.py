@@ -145,14 +145,14 @@ class Client:
             case aiohttp.ClientConnectorError(os_error=cause):
                 why = os.strerror(cause.errno).lower() if cause.errno else type(cause).__name__
                 text = f"{place}: cannot be connected to: {why}"
-                return FailedError(text, UNAVAILABLE, sent=False)
+                return FailedError(text, UNAVAILABLE, sent=False, passing=True)
             case aiohttp.ConnectionTimeoutError():
                 text = f"{place}: no connection within {CONNECT_WITHIN:.0f} s"
                 return FailedError(text, UNAVAILABLE, sent=False)
             case aiohttp.InvalidURL():
                 return FailedError(f"{place}: the URL is not usable", CONFIG, sent=False)
         sent = sending is None or sending.written
-        return FailedError(f"{place}: the connection broke", UNAVAILABLE, sent=sent)
+        return FailedError(f"{place}: the connection broke", UNAVAILABLE, sent=sent, passing=True)
 
 
 class _Unchecked(aiohttp.abc.AbstractResolver):

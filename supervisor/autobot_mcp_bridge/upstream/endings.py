@@ -26,6 +26,7 @@ class FailedError(Exception):
         text: what happened.
         status: the exit status, where this ends the program.
         sent: the upstream may have acted on the message.
+        passing: what went wrong was quick, and may be over at the next try.
         http: the HTTP status, if there was an answer.
         retry_after: seconds that the upstream asks to wait for.
         error: the JSON-RPC error that came with it.
@@ -34,6 +35,7 @@ class FailedError(Exception):
     text: str
     status: int = UNAVAILABLE
     sent: bool = True
+    passing: bool = False
     http: int | None = None
     retry_after: int | None = None
     error: dict[str, object] | None = None

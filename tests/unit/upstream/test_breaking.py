@@ -1,10 +1,12 @@
 """Streams that break off, and sessions that the far end forgets."""
 
 import asyncio
+import socket
 
 import pytest
 from aiohttp import web
 
+from autobot_mcp_bridge.upstream import calls
 from support.far import event, stream
 from support.waiting import eventually
 
@@ -81,11 +83,27 @@ async def test_a_question_that_changes_nothing_is_asked_again(far, talk):
     assert far.methods_of().count("tools/list") == 2
 
 
-async def test_a_call_is_tried_again_where_nothing_was_sent(far, talk):
+async def test_a_call_is_tried_again_where_nothing_was_sent(far, talk, monkeypatch):
+    monkeypatch.setattr(calls, "PAUSES", (3.0, 3.0))
     await talk.open()
     await far.close()
     asked = asyncio.create_task(talk.ask("tools/call", {"name": "x"}, 2))
-    lost = await asked
+    await asyncio.to_thread(refused_once, far.port)
+    await far.open()
+
+    assert "result" in await asked
+    assert far.methods_of().count("tools/call") == 1
+
+
+def refused_once(port):
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1)
+
+
+async def test_a_call_that_reaches_nobody_fails_and_ends_the_program(far, talk):
+    await talk.open()
+    await far.close()
+    lost = await talk.ask("tools/call", {"name": "x"}, 2)
 
     assert "connection refused" in lost["error"]["message"]
     assert (await talk.relay.ended).status == 69
