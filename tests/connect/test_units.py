@@ -68,11 +68,11 @@ async def test_the_secret_reaches_the_remote_end_and_nobody_else(outside, produc
         assert sent == {f"Bearer {SECRET}"}
 
         found = product.container.run("grep", "-rlF", SECRET, *PLACES.split())
-        assert found.stdout == ""
+        assert found.out == ""
         shown = product.container.check("systemctl", "show", "autobot-mcp-bridge@secret.service")
         assert SECRET not in shown
         processes = "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'"
-        said = product.container.run("sh", "-c", processes).stdout
+        said = product.container.run("sh", "-c", processes).out
         assert "autobot_mcp_bridge.upstream" in said, "the search would have found it"
         assert SECRET not in said
         assert SECRET not in json.dumps(product.entries())
@@ -82,7 +82,7 @@ async def test_its_unit_is_as_little_exposed_as_any_with_the_internet(product, r
     await product.serve(far("exposed"))
     said = product.container.run(
         "systemd-analyze", "security", "--no-pager", "autobot-mcp-bridge@exposed.service"
-    ).stdout
+    ).out
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
     assert found is not None, said
     record_property("exposure", float(found[1]))

@@ -163,7 +163,7 @@ class Calls:
             FailedError: it is not to be had.
             SessionGoneError: as above.
         """
-        left, last = RESUMES, events.last_id
+        left, last = RESUMES - 1, events.last_id
         while True:
             await asyncio.sleep(RETRY if events.retry is None else events.retry)
             headers = {**self._session.own_headers, LAST_EVENT_HEADER: events.last_id or ""}
@@ -177,7 +177,7 @@ class Calls:
             except FailedError as failed:
                 if failed.http is not None or left == 0:
                     raise
-            left = left - 1 if events.last_id == last else RESUMES
+            left = left - 1 if events.last_id == last else RESUMES - 1
             last = events.last_id
             if left < 0:
                 raise FailedError(f"{self._settings.place}: the answer's stream broke off")
