@@ -30,7 +30,7 @@ PLACES = "/etc/systemd /etc/mcp-bridge /var/lib/mcp-bridge /run/mcp-bridge /run/
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def outside(request, lab, tmp_path_factory):
     authority = Authority(tmp_path_factory.mktemp("authority"))
-    product = installed_product(lab, request.param, f"connect-{request.param}")
+    product = installed_product(lab, request.param, f"remote-{request.param}")
     product.container.copy(authority.file, CA)
     product.container.check("mcp-bridge", "secret", "set", "far-key", stdin=SECRET)
     with RemoteOutside(product, authority.server(NAME)) as made:
@@ -109,11 +109,15 @@ async def test_a_private_address_is_refused_by_the_kernel_where_the_program_lets
     folder = "/etc/systemd/system/autobot-mcp-bridge@kernel.service.d"
     rendered = product.container.check("cat", f"{folder}/50-mcp-bridge.conf")
     (start,) = re.findall(r"^ExecStart=:.+$", rendered, re.MULTILINE)
-    trusting(product, "kernel", f"ExecStart=\n{start} --allow {shlex.quote(PRIVATE)}\n")
+    lets_through = f"ExecStart=\n{start} --allow {shlex.quote(PRIVATE)}\n"
+    trusting(product, "kernel", lets_through)
     failed = await refusal(product, "kernel")
 
-    assert "operation not permitted" in failed
+    assert "no connection within 10 s" in failed  # its packets are dropped
     assert outside.requests == []
+    trusting(product, "kernel", f"{lets_through}IPAddressAllow={PRIVATE}\n")
+    async with product.session("kernel") as client:
+        assert await client.text("where") == f"reached {PRIVATE}"
 
 
 async def test_a_private_address_that_is_listed_is_reached(outside, product):

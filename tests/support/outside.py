@@ -25,6 +25,8 @@ _WITHIN = 30.0
 class Outside:
     """A TLS server on a public and a private address, and a name server on the container's own."""
 
+    resolver = "127.0.0.1"
+
     def __init__(self, product: Product, context: ssl.SSLContext) -> None:
         self.names: dict[str, list[list[str]]] = {}
         self.asked: list[str] = []
@@ -37,7 +39,8 @@ class Outside:
         lab = container.place.lab
         network.inside(lab, "ip", "addr", "replace", f"{PUBLIC}/24", "dev", "br0").checked()
         container.check("ip", "route", "replace", "192.175.48.0/24", "dev", "host0")
-        container.write("/etc/resolv.conf", "nameserver 127.0.0.1\noptions attempts:1 timeout:5\n")
+        said = f"nameserver {self.resolver}\noptions attempts:1 timeout:5\n"
+        container.write("/etc/resolv.conf", said)
         namespace = network.NAMESPACES / lab.network
         for address in (PUBLIC, PRIVATE):
             listener = self._stack.enter_context(socket_in(namespace))
@@ -47,7 +50,7 @@ class Outside:
             self._run(listener, lambda one=listener: self._serve(one))
         names = self._stack.enter_context(self.product.dial(socket.SOCK_DGRAM))
         names.setblocking(True)
-        names.bind(("127.0.0.1", 53))
+        names.bind((self.resolver, 53))
         self._run(names, lambda: self._answer(names))
         return self
 

@@ -27,6 +27,7 @@ class Request:
 class RemoteOutside(Outside):
     """Outside, whose TLS server speaks MCP; one request a connection."""
 
+    resolver = "127.0.0.53"  # the one of loopback that units with a network may ask
     requests: list[Request]
 
     def __init__(self, *args: Any) -> None:
