@@ -94,9 +94,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused_by_the_program(
     outside.say({NAME: [[PRIVATE]]})
     await product.serve(far("private"))
     trusting(product, "private")
-    failed = await refusal(product, "private")
-
-    assert f"leads to {PRIVATE}" in failed
+    assert f"leads to {PRIVATE}" in await refusal(product, "private", 78)
     assert outside.requests == []
     assert "exited with status 78" in product.cli("status", "private")
 
@@ -111,9 +109,8 @@ async def test_a_private_address_is_refused_by_the_kernel_where_the_program_lets
     (start,) = re.findall(r"^ExecStart=:.+$", rendered, re.MULTILINE)
     lets_through = f"ExecStart=\n{start} --allow {shlex.quote(PRIVATE)}\n"
     trusting(product, "kernel", lets_through)
-    failed = await refusal(product, "kernel")
-
-    assert "no connection within 10 s" in failed  # its packets are dropped
+    # Its packets are dropped.
+    assert "no connection within 10 s" in await refusal(product, "kernel", 69)
     assert outside.requests == []
     trusting(product, "kernel", f"{lets_through}IPAddressAllow={PRIVATE}\n")
     async with product.session("kernel") as client:
@@ -139,7 +136,7 @@ async def test_with_names_it_goes_through_the_egress_proxy(outside, product):
     outside.requests.clear()
     product.container.check("systemctl", "stop", "mcp-bridge@named.service")
     product.container.check("systemctl", "start", "mcp-bridge@named.service")
-    assert "egress proxy refuses" in await refusal(product, "named")
+    assert "egress proxy refuses" in await refusal(product, "named", 78)
     assert outside.requests == []
 
 
@@ -155,7 +152,9 @@ async def test_systemctl_starts_and_stops_it_like_every_other(product):
         assert refused["data"]["code"] == "stopped_by_operator"
 
 
-async def refusal(product, name):
-    """What a caller is told of a server that does not start."""
+async def refusal(product, name, status):
+    """What a server that does not start has said, and its caller is told the status of."""
     async with product.modern(name) as client:
-        return json.dumps(error_of(await client.call("where", {})))
+        failed = error_of(await client.call("where", {}))
+    assert failed["data"]["death"]["status"] == status
+    return "\n".join(product.logs("-t", f"mcp-bridge@{name}"))

@@ -77,16 +77,17 @@ def settings(promise: Promise, spec: ServerSpec) -> Iterator[str]:
         case Promise.MEMORY_HIGH | Promise.CPU_WEIGHT | Promise.IO_WEIGHT:
             if getattr(limits, promise) is not None:
                 yield f"limits.{promise}"
-        case Promise.NETWORK if spec.network.mode in ("none", "loopback") and not _is_live(spec):
+        case Promise.NETWORK if spec.network.mode in ("none", "loopback") and not _reaches(spec):
             yield "network.mode"
         case Promise.ADDRESSES if spec.network.mode not in ("none", "loopback"):
             yield "network.mode"
-        case Promise.ADDRESSES if _is_live(spec):
-            yield "profile"
+        case Promise.ADDRESSES if _reaches(spec):
+            yield "profile" if spec.url is None else "url"
 
 
-def _is_live(spec: ServerSpec) -> bool:
-    return spec.profile in ("npx", "uvx")
+def _reaches(spec: ServerSpec) -> bool:
+    """Whether it has a network although its definition names no mode."""
+    return spec.profile in ("npx", "uvx") or spec.url is not None
 
 
 def broken(facts: Facts, specs: Iterable[ServerSpec]) -> Iterator[tuple[Promise, str]]:

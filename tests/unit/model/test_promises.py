@@ -33,10 +33,11 @@ def test_what_no_server_asks_for_is_not_missed():
 
 def test_an_address_filter_is_missed_by_servers_with_a_network_only():
     live, listed = spec("live", profile="npx"), spec("listed", network={"mode": "list"})
+    far = ServerSpec(name="far", url="https://a.example/mcp")
     facts = lacking(Promise.ADDRESSES, Promise.NETWORK)
-    found = told(facts, spec("alone"), live, listed)
+    found = told(facts, spec("alone"), live, listed, far)
 
-    assert "profile of live; network.mode of listed" in found[Promise.ADDRESSES]
+    assert "profile of live; network.mode of listed; url of far" in found[Promise.ADDRESSES]
     assert found[Promise.NETWORK].endswith("network.mode of alone")
 
 
