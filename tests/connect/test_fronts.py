@@ -1,5 +1,7 @@
 """nginx and Caddy in front, by the files of examples/: what reaches whom, and in what order."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 
@@ -14,10 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SPOOFED = "203.0.113.66"
 BEYOND = 60.0 * PATIENCE  # what may pass beyond a wait that is meant
-# A wait that is shorter than any time-out, and one that is longer than those that fronts have at first.
-SILENT = [3.0, pytest.param(90.0, marks=pytest.mark.soak)]
-IDLE = [3.0, pytest.param(120.0, marks=pytest.mark.soak)]
-JSON_ONLY = {"Accept": "application/json"}
+# Seconds: of silent calls, and of an idle stream; the long ones exceed the time-outs that fronts have at first.
+LONG = [(3.0, 4.0), pytest.param(90.0, 120.0, marks=pytest.mark.soak)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["nginx", "caddy"])
@@ -53,9 +53,8 @@ async def test_an_event_arrives_before_what_comes_after_it_is_made(fronted):
         stream.reset()
 
 
-@pytest.mark.parametrize("seconds", SILENT)
-@pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])
-async def test_a_call_may_be_silent(fronted, seconds, accept):
+async def silent(fronted, seconds, accept):
+    """A call that says nothing for so long, and is answered then."""
     async with fronted.session("files") as session:
         message = session.call_of("echo", {"text": "at last", "delay": seconds}, 1)
         headers: dict[str, str | None] = {"Accept": accept}
@@ -64,17 +63,24 @@ async def test_a_call_may_be_silent(fronted, seconds, accept):
         assert text_of(answer.messages[-1]) == "at last"
 
 
-@pytest.mark.parametrize("seconds", IDLE)
-async def test_a_stream_may_be_idle(fronted, seconds):
-    async with fronted.session("files") as listener, fronted.session("files") as session:
+async def idle(fronted, seconds):
+    """A stream on which nothing happens for so long, and which has an event then."""
+    async with fronted.session("files") as listener:
         stream = await listener.listen()
-        message = session.call_of("echo", {"text": "passed", "delay": seconds}, 1)
-        await session.send(message, headers={**JSON_ONLY}, within=seconds + BEYOND)
+        await silent(fronted, seconds, "application/json")
         async with fronted.session("files") as caller:
             await caller.text("list_changed", tool="late")
         event = await stream.event()
         assert event["method"] == "notifications/tools/list_changed"
         stream.reset()
+
+
+@pytest.mark.parametrize(("calls", "stream"), LONG)
+async def test_silent_calls_and_an_idle_stream_survive(fronted, calls, stream):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(silent(fronted, calls, "application/json"))
+        group.create_task(silent(fronted, calls, "application/json, text/event-stream"))
+        group.create_task(idle(fronted, stream))
 
 
 async def logged(bridge, path):
