@@ -66,6 +66,8 @@ PAGES = (
 )
 # Which an installation may have made for them, the inner ones first.
 PAGE_DIRECTORIES = (
+    "usr/share/man/man1",
+    "usr/share/man/man5",
     "usr/share/bash-completion/completions",
     "usr/share/bash-completion",
     "usr/share/zsh/vendor-completions",
