@@ -86,6 +86,7 @@ def test_every_client_of_the_table_is_driven(record_property):
     record_property("clients", len(CLIENTS))
 
 
+@pytest.mark.agents
 @pytest.mark.parametrize("scope", ["user", "project"])
 @pytest.mark.parametrize("client", BY_ITSELF)
 async def test_a_client_without_a_screen_connects_by_its_own_file(
