@@ -1,0 +1,62 @@
+"""What a record says of a request: the one place where a call's record is begun."""
+
+from typing import Any
+
+from aiohttp import web
+
+from autobot_mcp_bridge.policy.audit.record import QUIET, Asked, CallRecord, Kind
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
+from autobot_mcp_bridge.policy.audit.who import connection_name, identity, session_name
+from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, MODERN_REQUESTS
+from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.proxy.incoming import Incoming
+from autobot_mcp_bridge.proxy.served import Served
+
+SESSION_HEADER = "Mcp-Session-Id"
+_KNOWN = HANDSHAKE_REQUESTS | MODERN_REQUESTS
+
+
+def begin(
+    trail: AuditTrail,
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    incoming: Incoming | None,
+    era: str,
+) -> CallRecord:
+    """The record of one message, or of a request without any (GET, DELETE).
+
+    Whoever gets it closes it; as a context manager it is closed whatever happens.
+    """
+    kind, method, tool, args = _asked(trail, served, incoming)
+    client, port = _peer(request)
+    session_id = request.headers.get(SESSION_HEADER)
+    session = session_name(session_id) if session_id else connection_name(client, port)
+    asked = Asked(
+        kind, method or request.method, tool, args, identity(principal), session, client, era
+    )
+    return trail.begin(served.spec, asked, served.counts.calls)
+
+
+def _asked(
+    trail: AuditTrail, served: Served, incoming: Incoming | None
+) -> tuple[Kind, str, str | None, Any]:
+    method = incoming.method if incoming is not None else None
+    if incoming is None or method is None or incoming.client_id is None:
+        return Kind.MESSAGE, method or "", None, None
+    if method in QUIET:
+        return Kind.QUIET, method, None, None
+    spec, params = served.spec, incoming.params
+    if method == "tools/call":
+        tool = trail.text(spec, params.get("name"))
+        return Kind.CALL, method, tool, trail.arguments(spec, params.get("arguments"))
+    asked = {name: value for name, value in params.items() if name != "_meta"}
+    shown = method if method in _KNOWN else trail.text(spec, method) or ""
+    return Kind.CALL, shown, None, trail.arguments(spec, asked)
+
+
+def _peer(request: web.BaseRequest) -> tuple[str, int]:
+    """Address and port of the other end, which may be a reverse proxy."""
+    transport = request.transport
+    found = transport.get_extra_info("peername") if transport is not None else None
+    return (found[0], found[1]) if isinstance(found, tuple) else ("-", 0)
