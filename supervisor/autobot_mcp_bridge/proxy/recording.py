@@ -28,31 +28,29 @@ def begin(
 
     Whoever gets it closes it; as a context manager it is closed whatever happens.
     """
-    kind, method, tool, args = _asked(trail, served, incoming)
+    server = trail.of(served.spec)
+    redact = server.redact
+    kind, tool, args = Kind.CALL, None, None
+    method = incoming.method if incoming is not None else request.method
+    if incoming is None or method is None or incoming.client_id is None:
+        kind = Kind.MESSAGE
+    elif method in QUIET:
+        kind = Kind.QUIET
+    else:
+        params = incoming.params
+        asked: Any
+        if method == "tools/call":
+            name, asked = params.get("name"), params.get("arguments")
+            tool = redact.name(name) if isinstance(name, str) else None
+        else:
+            method = method if method in _KNOWN else redact.name(method)
+            asked = {name: value for name, value in params.items() if name != "_meta"}
+        args = redact(asked) if trail.keeps_args else None
     client, port = _peer(request)
     session_id = request.headers.get(SESSION_HEADER)
     session = session_name(session_id) if session_id else connection_name(client, port)
-    asked = Asked(
-        kind, method or request.method, tool, args, identity(principal), session, client, era
-    )
-    return trail.begin(served.spec, asked, served.counts.calls)
-
-
-def _asked(
-    trail: AuditTrail, served: Served, incoming: Incoming | None
-) -> tuple[Kind, str, str | None, Any]:
-    method = incoming.method if incoming is not None else None
-    if incoming is None or method is None or incoming.client_id is None:
-        return Kind.MESSAGE, method or "", None, None
-    if method in QUIET:
-        return Kind.QUIET, method, None, None
-    spec, params = served.spec, incoming.params
-    if method == "tools/call":
-        tool = trail.text(spec, params.get("name"))
-        return Kind.CALL, method, tool, trail.arguments(spec, params.get("arguments"))
-    asked = {name: value for name, value in params.items() if name != "_meta"}
-    shown = method if method in _KNOWN else trail.text(spec, method) or ""
-    return Kind.CALL, shown, None, trail.arguments(spec, asked)
+    said = Asked(kind, method or "", tool, args, identity(principal), session, client, era)
+    return trail.begin(server, said, served.counts.calls)
 
 
 def _peer(request: web.BaseRequest) -> tuple[str, int]:

@@ -26,6 +26,14 @@ class Event(StrEnum):
     UNAUTHORIZED = "unauthorized_burst"
 
 
+# The event and level of a call with each status: a refusal is a warning, as is a failure.
+TOLD = {
+    Status.OK: (Event.CALL, "info"),
+    Status.BLOCKED: (Event.VIOLATION, "warning"),
+    Status.ERROR: (Event.FAILURE, "warning"),
+    Status.TIMEOUT: (Event.FAILURE, "warning"),
+    Status.CANCELLED: (Event.CALL, "info"),
+}
 OF_CALLS = frozenset({Event.CALL, Event.VIOLATION, Event.FAILURE})
 
 SESSION_UNKNOWN = "session_unknown"
@@ -56,18 +64,3 @@ def status_of(cause: Cause) -> Status:
     if cause in _BLOCKED:
         return Status.BLOCKED
     return _OTHERS.get(cause, Status.ERROR)
-
-
-def event_of(status: Status) -> Event:
-    match status:
-        case Status.BLOCKED:
-            return Event.VIOLATION
-        case Status.ERROR | Status.TIMEOUT:
-            return Event.FAILURE
-        case _:
-            return Event.CALL
-
-
-def level_of(status: Status) -> str:
-    """A refusal is a warning, as is a failure; what went as its client wanted is not."""
-    return "info" if event_of(status) is Event.CALL else "warning"

@@ -14,11 +14,11 @@ from autobot_mcp_bridge.policy.audit.outcome import (
     CLIENT_GONE,
     DENIALS,
     INTERNAL,
+    TOLD,
     Status,
-    event_of,
-    level_of,
     status_of,
 )
+from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
 from autobot_mcp_bridge.policy.audit.who import Identity
 
 # What `error` says where it was the server that answered so.
@@ -59,13 +59,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """What a line says of a server."""
+class Recorded:
+    """What a line says of a server, and how its clients' words are redacted."""
 
     tenant: str
     project: str | None
     server: str
     instance: str
+    redact: ArgumentRedactor
 
 
 @runtime_checkable
@@ -90,10 +91,6 @@ class Keeper(Protocol):
         """A record is closed; None: it leaves no line."""
         ...
 
-    def shown(self, labels: Labels, text: str) -> str:
-        """A text of an error, redacted."""
-        ...
-
 
 class CallRecord:
     """Closed exactly once: by the first who says how the request has ended.
@@ -102,13 +99,15 @@ class CallRecord:
     the block ends; unless it has been handed over to a stream that outlives the connection.
     """
 
-    __slots__ = ("_began", "_closed", "_counts", "_handed", "_keeper", "_labels", "asked")
+    __slots__ = ("_began", "_closed", "_counts", "_handed", "_keeper", "_server", "asked")
 
-    def __init__(self, keeper: Keeper, labels: Labels, asked: Asked, counts: Counter[str]) -> None:
+    def __init__(
+        self, keeper: Keeper, server: Recorded, asked: Asked, counts: Counter[str]
+    ) -> None:
         """`counts` are the server's calls by outcome."""
         self.asked = asked
         self._keeper = keeper
-        self._labels = labels
+        self._server = server
         self._counts = counts
         self._began = time.perf_counter()
         self._closed = False
@@ -200,12 +199,13 @@ class CallRecord:
         if self.asked.kind is not Kind.CALL and error not in DENIALS:
             self._keeper.over(self, None)
             return
-        asked, labels, who = self.asked, self._labels, self.asked.who
+        asked, server, who = self.asked, self._server, self.asked.who
+        event, level = TOLD[status]
         line = {
             "timestamp": "",  # the keeper's, who has the clock
-            "level": level_of(status),
+            "level": level,
             "logger": LOGGER,
-            "event": event_of(status),
+            "event": event,
             "tool": asked.tool,
             "agent_id": who.agent_id,
             "agent_type": who.agent_type,
@@ -214,10 +214,10 @@ class CallRecord:
             "error": error,
             "session_id": asked.session,
             "elapsed_ms": round((time.perf_counter() - self._began) * 1000, 3),
-            "tenant": labels.tenant,
-            "project": labels.project,
-            "server": labels.server,
-            "instance": labels.instance,
+            "tenant": server.tenant,
+            "project": server.project,
+            "server": server.server,
+            "instance": server.instance,
             "principal": who.principal,
             "client": asked.client,
             "method": asked.method,
@@ -226,5 +226,5 @@ class CallRecord:
         if code is not None:
             line["code"] = code
         if text:
-            line["message"] = self._keeper.shown(labels, text)
+            line["message"] = server.redact.text(text)
         self._keeper.over(self, line)

@@ -14,7 +14,8 @@ from autobot_mcp_bridge.model.redact import REDACTED, Redactor
 from autobot_mcp_bridge.model.secret_keys import is_secret_key
 
 LONGEST = 500  # characters of one text
-MAX_KEY = 100  # characters of one key
+MAX_NAME = 100  # characters of a key or a tool's name
+MAX_NAMES = 1000  # of one server, whose redacted form is kept
 MAX_DEPTH = 8
 # Values and characters of all of a call's arguments; what is more is counted.
 MAX_VALUES = 200
@@ -35,10 +36,22 @@ class ArgumentRedactor:
 
     def __init__(self, known: KnownValues) -> None:
         self._known = known
+        self._names: dict[str, str] = {}
 
     def __call__(self, value: Any) -> Any:
         """A copy that can be written as JSON; never raises on what orjson has read."""
         return _Walk(self).value(value, 0)
+
+    def name(self, text: str) -> str:
+        """A key, or a tool's name: as a text, but shorter, and most are seen again."""
+        shown = self._names.get(text)
+        if shown is None:
+            shown = self.text(text, MAX_NAME)
+            if len(text) <= MAX_NAME:
+                if len(self._names) >= MAX_NAMES:
+                    self._names.clear()
+                self._names[text] = shown
+        return shown
 
     def text(self, text: str, longest: int = LONGEST) -> str:
         """One text, cut to so many characters with the number of its bytes behind."""
@@ -91,7 +104,7 @@ class _Walk:
             if self._spent():
                 found["…"] = f"[{len(value) - number} more members]"
                 break
-            shown = self._redact.text(key, MAX_KEY)
+            shown = self._redact.name(key)
             self._text -= len(shown)
             secret = is_secret_key(key) and each is not None
             found[shown] = REDACTED if secret else self.value(each, depth)

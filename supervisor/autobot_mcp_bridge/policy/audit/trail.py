@@ -17,7 +17,7 @@ from autobot_mcp_bridge.policy.audit.bursts import QUIET, WINDOW, Bursts
 from autobot_mcp_bridge.policy.audit.files import AuditFile
 from autobot_mcp_bridge.policy.audit.open_calls import OpenCalls
 from autobot_mcp_bridge.policy.audit.outcome import Event, Status
-from autobot_mcp_bridge.policy.audit.record import LOGGER, Asked, CallRecord, Kind, Labels
+from autobot_mcp_bridge.policy.audit.record import LOGGER, Asked, CallRecord, Kind, Recorded
 from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
 from autobot_mcp_bridge.policy.audit.say import say
 from autobot_mcp_bridge.policy.audit.writer import Writer
@@ -32,6 +32,7 @@ class AuditTrail:
 
     Attributes:
         lines: how many there were, by status.
+        keeps_args: whether anybody reads the arguments.
         bursts: of requests that were not let in.
     """
 
@@ -47,7 +48,9 @@ class AuditTrail:
         self._writer: Writer | None = None
         self._page: OpenCalls | None = None
         self._open: set[CallRecord] = set()
-        self._servers: dict[str, tuple[ServerSpec, Labels, ArgumentRedactor]] = {}
+        # By the identity of the definition, which is another object once it has changed.
+        self._servers: dict[int, tuple[ServerSpec, Recorded]] = {}
+        self.keeps_args = settings.args and (settings.file or settings.stderr != "off")
         self._second = -1
         self._date = ""
 
@@ -75,36 +78,29 @@ class AuditTrail:
 
     # ---- a request ----
 
-    def begin(self, spec: ServerSpec, asked: Asked, counts: Counter[str]) -> CallRecord:
+    def begin(self, server: Recorded, asked: Asked, counts: Counter[str]) -> CallRecord:
         """A record for one request; to be closed by whoever gets it."""
-        record = CallRecord(self, self._of(spec)[1], asked, counts)
+        record = CallRecord(self, server, asked, counts)
         if asked.kind is Kind.CALL:
             self._open.add(record)
             if self._page is not None:
                 self._page.begin()
         return record
 
-    def arguments(self, spec: ServerSpec, value: Any) -> Any:
-        """What a line shows of a call's arguments."""
-        if not self.settings.args or value is None:
-            return None
-        return self._of(spec)[2](value)
-
-    def _of(self, spec: ServerSpec) -> tuple[ServerSpec, Labels, ArgumentRedactor]:
-        known = self._servers.get(spec.instance)
-        if known is None or known[0] is not spec:
-            labels = Labels(spec.tenant, spec.project, spec.name, spec.instance)
-            redactor = ArgumentRedactor(KnownValues(secret_variables(spec.env)))
-            known = self._servers[spec.instance] = spec, labels, redactor
-        return known
+    def of(self, spec: ServerSpec) -> Recorded:
+        """What its records say of a server."""
+        known = self._servers.get(id(spec))
+        if known is not None and known[0] is spec:
+            return known[1]
+        redact = ArgumentRedactor(KnownValues(secret_variables(spec.env)))
+        server = Recorded(spec.tenant, spec.project, spec.name, spec.instance, redact)
+        self._servers[id(spec)] = spec, server
+        return server
 
     def learn(self, specs: Iterable[ServerSpec]) -> None:
-        """These are the servers: no secret variable of theirs comes into the log."""
+        """These are the servers now: no secret variable of theirs comes into the log."""
+        self._servers.clear()
         self._logs.learn(pair for spec in specs for pair in secret_variables(spec.env).items())
-
-    def text(self, spec: ServerSpec, value: object) -> str | None:
-        """What a line shows of a text that a client chose; None for anything else."""
-        return self._of(spec)[2].text(value) if isinstance(value, str) else None
 
     # ---- `Keeper` of the records ----
 
@@ -114,9 +110,6 @@ class AuditTrail:
             return None
         text = "calls cannot be recorded now, and have to be"
         return CallError(Cause.AUDIT_UNAVAILABLE, text, retry_after=1)
-
-    def shown(self, labels: Labels, text: str) -> str:
-        return self._servers[labels.instance][2].text(text)
 
     def over(self, record: CallRecord, line: dict[str, Any] | None) -> None:
         is_call = record.asked.kind is Kind.CALL

@@ -9,7 +9,7 @@ import pytest
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import Audit
-from autobot_mcp_bridge.policy.audit.outcome import Event, Status, event_of, status_of
+from autobot_mcp_bridge.policy.audit.outcome import TOLD, Event, Status, status_of
 from autobot_mcp_bridge.policy.audit.record import Asked, CallRecord, Kind
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.audit.who import Identity, connection_name, session_name
@@ -28,7 +28,7 @@ class Trail(AuditTrail):
     """Keeps the lines for the test."""
 
     def __init__(self, **settings):
-        super().__init__(Audit(stderr="off", **settings))
+        super().__init__(Audit(**settings))
         self.kept = []
 
     def _keep(self, line):
@@ -41,9 +41,10 @@ def trail():
 
 
 def begin(trail, kind=Kind.CALL, method="tools/call", tool="read_file", args=None, counts=None):
-    args = trail.arguments(spec_of("files"), args)
-    asked = Asked(kind, method, tool, args, AGENT, session_name("s"), "127.0.0.1", "handshake")
-    return trail.begin(spec_of("files"), asked, Counter() if counts is None else counts)
+    server = trail.of(spec_of("files"))
+    shown = server.redact(args) if trail.keeps_args else None
+    asked = Asked(kind, method, tool, shown, AGENT, session_name("s"), "127.0.0.1", "handshake")
+    return trail.begin(server, asked, Counter() if counts is None else counts)
 
 
 def answer(body):
@@ -206,7 +207,7 @@ def test_every_error_has_a_status_and_only_refusals_before_contact_are_blocked()
     assert all(found[c] in (Status.ERROR, Status.TIMEOUT) for c in in_flight)
     unavailable = {c for c in Cause if c.status == 503} - {Cause.SHUTTING_DOWN}
     assert all(found[c] is Status.BLOCKED for c in unavailable)
-    assert event_of(Status.BLOCKED) is Event.VIOLATION
+    assert TOLD[Status.BLOCKED] == (Event.VIOLATION, "warning")
 
 
 def test_without_arguments_none_stand_in_the_line():
