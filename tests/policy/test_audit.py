@@ -404,7 +404,7 @@ async def test_after_a_sigkill_the_chain_says_how_many_calls_have_no_line():
                 for number in range(7)
             ]
             await eventually(lambda: waiting(bridge, "files", "t6"))
-            await recorded(bridge, len(calls(bridge)))
+            await settled(bridge)
             open_now = await bridge.metric("mcp_bridge_open_calls", server="files")
             assert open_now == 7
             os.kill(bridge.pid, signal.SIGKILL)
