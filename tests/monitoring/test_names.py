@@ -10,6 +10,7 @@ from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.audit.outcome import Status
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
@@ -53,6 +54,7 @@ WORDS = {
     "event": set(EVENTS),
     "promise": set(Promise),
     "kind": set(KINDS),
+    "status": set(Status),
 }
 
 

@@ -35,9 +35,7 @@ def said():
     handler.setFormatter(Redacting("%(levelname)s %(message)s", known))
     logger = logging.getLogger("some.library")
     logger.addHandler(handler)
-    logger.propagate = False  # pytest's own handler would fail on what cannot be formatted
     yield lines
-    logger.propagate = True
     logger.removeHandler(handler)
 
 
@@ -98,10 +96,13 @@ class Broken:
 
 
 @pytest.mark.parametrize("args", [("%s", Broken()), ("%d", SECRETS["github"]), ("%s %s", "one")])
-def test_a_record_that_cannot_be_formatted_is_dropped_and_not_shown_raw(said, args):
-    log.error(*args)
+def test_a_record_that_cannot_be_formatted_is_dropped_and_not_shown_raw(args):
+    record = logging.makeLogRecord(
+        {"name": "some.library", "levelname": "ERROR", "msg": args[0], "args": args[1:]}
+    )
+    shown = Redacting("%(message)s", KnownValues()).format(record)
 
-    assert said == ["ERROR some.library: a record that cannot be formatted"]
+    assert shown == "ERROR some.library: a record that cannot be formatted"
 
 
 PROGRAM = """
