@@ -57,8 +57,6 @@ class AuditTrail:
     async def __aenter__(self) -> Self:
         """Raises UnavailableError if nothing can be written and audit.required is true."""
         if self.settings.file and self._places is not None:
-            with suppress(OSError):  # then nobody will know how many calls a SIGKILL has cost
-                self._page = OpenCalls(self._places.open_calls)
             settings = self.settings
             file = AuditFile(self._places.audit_d, settings.max_bytes, settings.backups)
             self._writer = await Writer(file, self).start(required=settings.required)
@@ -166,7 +164,11 @@ class AuditTrail:
     # ---- `Tells` of the writer ----
 
     def greeting(self, file: AuditFile) -> dict[str, Any]:
+        """Only now the file is ours, and with it the page of whoever had it before."""
         record = self._event(Event.STARTED)
+        if self._places is not None and self._page is None:
+            with suppress(OSError):  # then nobody will know how many calls a SIGKILL has cost
+                self._page = OpenCalls(self._places.open_calls)
         if self._page is not None:
             record["unrecorded"] = missing = self._page.unrecorded(file.chain.seq)
             if missing:

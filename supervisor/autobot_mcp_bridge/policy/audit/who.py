@@ -35,7 +35,9 @@ def identity(principal: Principal) -> Identity:
 @lru_cache(maxsize=4096)
 def session_name(session_id: str) -> str:
     """A name for a session: the same for each of its calls, and of no use to whoever reads it."""
-    return str(uuid.uuid5(_SESSIONS, session_id[:512]))
+    # A header may hold any bytes.
+    text = session_id[:512].encode(errors="backslashreplace").decode()
+    return str(uuid.uuid5(_SESSIONS, text))
 
 
 def connection_name(address: str, port: int) -> str:

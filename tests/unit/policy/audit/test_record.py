@@ -231,6 +231,7 @@ def test_a_session_has_one_name_that_is_not_its_id():
     assert session_name("abc") == session_name("abc") != session_name("abd")
     assert "abc" not in session_name("abc")
     assert connection_name("::1", 5) == connection_name("::1", 5) != connection_name("::1", 6)
+    assert session_name("\udcff") != session_name("\udcfe")  # a header may hold any bytes
     # A fixed namespace: the same tomorrow, on any host.
     assert session_name("abc") == "db7d6703-5125-58b7-9fe6-771fdcf4245f"
 
