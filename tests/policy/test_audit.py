@@ -190,6 +190,7 @@ async def test_a_server_that_dies_of_it(bridge, make, instance):
         await client.call("kill")
     line = await lines.one(tool="kill", status="error", error="server_crashed")
     assert "SIGKILL" in line["message"]
+    assert line["cause"] == "signal"
 
 
 async def test_a_call_that_takes_too_long(bridge, make):

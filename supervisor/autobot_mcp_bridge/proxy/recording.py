@@ -4,7 +4,8 @@ from typing import Any
 
 from aiohttp import web
 
-from autobot_mcp_bridge.policy.audit.record import QUIET, Asked, CallRecord, Kind
+from autobot_mcp_bridge.policy.audit.asked import QUIET, Asked, Kind
+from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.audit.who import connection_name, identity, session_name
 from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, MODERN_REQUESTS

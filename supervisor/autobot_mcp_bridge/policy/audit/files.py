@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autobot_mcp_bridge.config.errors import UnavailableError
+from autobot_mcp_bridge.policy.audit import tail
 from autobot_mcp_bridge.policy.audit.chain import Chain, Link
 
 NAME = "audit.jsonl"
@@ -22,8 +23,6 @@ HEAD = "head"
 # Before the name of what was found behind the last whole line, which a power cut leaves.
 TORN = "torn-"
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-# No line is longer: arguments are bounded (redaction.py), and so is all else in it.
-LONGEST_LINE = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,9 @@ class AuditFile:
             raise UnavailableError(text) from None
         self._begin()
         self._put_torn_aside()
-        last = self._last_line(self._fd)
+        last = tail.last_line(self._fd)
         if last is None:
-            last = next((self._last_of(path) for _, path in rotated(self._directory)), None)
+            last = next((tail.last_line_of(path) for _, path in rotated(self._directory)), None)
         link = Link.read(last) if last is not None else None
         if link is not None:  # else a new chain; `verify` tells of whatever stands before it
             self.chain = Chain(link.seq, link.digest)
@@ -164,10 +163,10 @@ class AuditFile:
 
     def _put_torn_aside(self) -> None:
         """A line without its end was never whole: keep its bytes, and out of the chain."""
-        at = self._end_of_last_line(self._fd)
+        at = tail.end_of_last_line(self._fd)
         if at == self._size:
             return
-        rest = os.pread(self._fd, min(self._size - at, LONGEST_LINE), at)
+        rest = os.pread(self._fd, min(self._size - at, tail.LONGEST_LINE), at)
         name = f"{TORN}{time.time_ns()}"
         kept = _open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
         try:
@@ -177,29 +176,6 @@ class AuditFile:
         os.ftruncate(self._fd, at)
         self.torn = Torn(self._size - at, name)
         self._size = at
-
-    def _last_of(self, path: Path) -> bytes | None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            return self._last_line(fd)
-        finally:
-            os.close(fd)
-
-    def _last_line(self, fd: int) -> bytes | None:
-        end = self._end_of_last_line(fd)
-        data = os.pread(fd, min(end, LONGEST_LINE), max(0, end - LONGEST_LINE))
-        return data.rstrip(b"\n").rpartition(b"\n")[2] or None
-
-    def _end_of_last_line(self, fd: int) -> int:
-        """The offset behind the last newline; 0 without one."""
-        end = os.fstat(fd).st_size
-        while end > 0:
-            begin = max(0, end - LONGEST_LINE)
-            at = os.pread(fd, end - begin, begin).rfind(b"\n")
-            if at >= 0:
-                return begin + at + 1
-            end = begin
-        return 0
 
     def close(self) -> None:
         for fd in (self._fd, self._head):

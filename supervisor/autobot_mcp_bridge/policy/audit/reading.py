@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from autobot_mcp_bridge.policy.audit.files import LONGEST_LINE, NAME
+from autobot_mcp_bridge.policy.audit.files import NAME
+from autobot_mcp_bridge.policy.audit.tail import LONGEST_LINE
 
 _CHUNK = 1 << 16
 

@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass
-from enum import Enum
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.policy.audit.asked import Asked, Kind, Recorded
 from autobot_mcp_bridge.policy.audit.outcome import (
     CLIENT_GONE,
     DENIALS,
@@ -18,55 +17,11 @@ from autobot_mcp_bridge.policy.audit.outcome import (
     Status,
     status_of,
 )
-from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
-from autobot_mcp_bridge.policy.audit.who import Identity
 
 # What `error` says where it was the server that answered so.
 RPC_ERROR, TOOL_ERROR = "rpc_error", "tool_failed"
 INPUT_REQUIRED = "input_required"
 LOGGER = "audit"
-
-
-class Kind(Enum):
-    """Whether a request leaves a line."""
-
-    CALL = "always one"
-    QUIET = "only if its caller may not: what asks for lists and opens conversations"
-    MESSAGE = "the same, and it is not counted: notifications, answers, streams and ends"
-
-
-# Requests that do nothing on anybody's behalf.
-QUIET = frozenset(
-    {
-        *("initialize", "ping", "server/discover", "logging/setLevel", "subscriptions/listen"),
-        *("tools/list", "prompts/list", "resources/list", "resources/templates/list"),
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a line says of a request, apart from its end."""
-
-    kind: Kind
-    method: str
-    tool: str | None
-    args: Any
-    who: Identity
-    session: str
-    client: str
-    era: str
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a line says of a server, and how its clients' words are redacted."""
-
-    tenant: str
-    project: str | None
-    server: str
-    instance: str
-    redact: ArgumentRedactor
 
 
 @runtime_checkable
@@ -132,7 +87,7 @@ class CallRecord:
                 self.refused(error)
             case None | Exception():
                 self._count(INTERNAL)
-                self._close(Status.ERROR, INTERNAL, code=Cause.INTERNAL.code)
+                self._close(Status.ERROR, INTERNAL, {"code": Cause.INTERNAL.code})
 
     def hand_over(self) -> None:
         """Somebody else closes it, who lives on when the connection is gone."""
@@ -159,7 +114,7 @@ class CallRecord:
         if answer.is_error:
             error = (answer.message or {}).get("error")
             code = error.get("code") if isinstance(error, dict) else None
-            self._close(Status.ERROR, RPC_ERROR, code=code if isinstance(code, int) else None)
+            self._close(Status.ERROR, RPC_ERROR, {"code": code} if isinstance(code, int) else {})
             return
         result = answer.message.get("result") if answer.message is not None else None
         if isinstance(result, dict):
@@ -167,19 +122,22 @@ class CallRecord:
                 self._close(Status.ERROR, TOOL_ERROR)
                 return
             if result.get("resultType") == INPUT_REQUIRED:
-                self._close(Status.OK, text=INPUT_REQUIRED)
+                self._close(Status.OK, None, {"message": INPUT_REQUIRED})
                 return
         self._close(Status.OK)
 
     def failed(self, error: CallError) -> None:
         """It gets an error of the proxy's."""
-        cause = error.cause
-        self._count(cause.word)
-        self._close(status_of(cause), cause.word, code=cause.code, text=str(error))
+        word, death = error.cause.word, error.data.get("death")
+        self._count(word)
+        more = {"code": error.cause.code, "message": str(error)}
+        if isinstance(death, dict):  # of its server's process
+            more["cause"] = death.get("cause")
+        self._close(status_of(error.cause), word, more)
 
     def refused(self, refusal: Refused) -> None:
         """It was none that could be made."""
-        self._close(Status.BLOCKED, refusal.word, text=f"HTTP {refusal.status}")
+        self._close(Status.BLOCKED, refusal.word, {"message": f"HTTP {refusal.status}"})
 
     def gone(self) -> None:
         """Its client has gone before the answer."""
@@ -191,7 +149,7 @@ class CallRecord:
             self._counts[outcome] += 1
 
     def _close(
-        self, status: Status, error: str | None = None, *, code: int | None = None, text: str = ""
+        self, status: Status, error: str | None = None, more: dict[str, Any] | None = None
     ) -> None:
         if self._closed:
             return
@@ -223,8 +181,8 @@ class CallRecord:
             "method": asked.method,
             "era": asked.era,
         }
-        if code is not None:
-            line["code"] = code
-        if text:
-            line["message"] = server.redact.text(text)
+        if more is not None:
+            if "message" in more:
+                more["message"] = server.redact.text(more["message"])
+            line |= more
         self._keeper.over(self, line)

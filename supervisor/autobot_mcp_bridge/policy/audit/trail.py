@@ -13,11 +13,13 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import Audit
 from autobot_mcp_bridge.model.known_values import KnownValues, secret_variables
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.audit.asked import Asked, Kind, Recorded
 from autobot_mcp_bridge.policy.audit.bursts import QUIET, WINDOW, Bursts
+from autobot_mcp_bridge.policy.audit.clock import Clock
 from autobot_mcp_bridge.policy.audit.files import AuditFile
 from autobot_mcp_bridge.policy.audit.open_calls import OpenCalls
 from autobot_mcp_bridge.policy.audit.outcome import Event, Status
-from autobot_mcp_bridge.policy.audit.record import LOGGER, Asked, CallRecord, Kind, Recorded
+from autobot_mcp_bridge.policy.audit.record import LOGGER, CallRecord
 from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
 from autobot_mcp_bridge.policy.audit.say import say
 from autobot_mcp_bridge.policy.audit.writer import Writer
@@ -51,8 +53,7 @@ class AuditTrail:
         # By the identity of the definition, which is another object once it has changed.
         self._servers: dict[int, tuple[ServerSpec, Recorded]] = {}
         self.keeps_args = settings.args and (settings.file or settings.stderr != "off")
-        self._second = -1
-        self._date = ""
+        self._clock = Clock()
 
     async def __aenter__(self) -> Self:
         """Raises UnavailableError if nothing can be written and audit.required is true."""
@@ -118,7 +119,7 @@ class AuditTrail:
         if not is_call and self._page is not None:
             self._page.begin()
         self.lines[line["status"]] += 1
-        line["timestamp"] = self._now()
+        line["timestamp"] = self._clock.stamp()
         self._keep(line)
 
     def _keep(self, line: dict[str, Any]) -> None:
@@ -151,15 +152,7 @@ class AuditTrail:
         )
 
     def _event(self, event: Event, level: str = "info") -> dict[str, Any]:
-        return {"timestamp": self._now(), "level": level, "logger": LOGGER, "event": event}
-
-    def _now(self) -> str:
-        """RFC 3339 in UTC with milliseconds; what changes once a second is made once a second."""
-        second, rest = divmod(time.time_ns(), 1_000_000_000)
-        if second != self._second:
-            self._second = second
-            self._date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._date}.{rest // 1_000_000:03d}Z"
+        return {"timestamp": self._clock.stamp(), "level": level, "logger": LOGGER, "event": event}
 
     # ---- `Tells` of the writer ----
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from autobot_mcp_bridge.policy.audit import files as module
+from autobot_mcp_bridge.policy.audit import tail as module
 from autobot_mcp_bridge.policy.audit.chain import GENESIS, Chain, Link
 from autobot_mcp_bridge.policy.audit.files import AuditFile, files
 from autobot_mcp_bridge.policy.audit.open_calls import OpenCalls

@@ -9,8 +9,9 @@ import pytest
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import Audit
+from autobot_mcp_bridge.policy.audit.asked import Asked, Kind
 from autobot_mcp_bridge.policy.audit.outcome import TOLD, Event, Status, status_of
-from autobot_mcp_bridge.policy.audit.record import Asked, CallRecord, Kind
+from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.audit.who import Identity, connection_name, session_name
 from support.installed import spec_of
