@@ -326,6 +326,34 @@ async def test_many_tries_without_a_token_are_told_once(bridge):
     assert "not-a-token" not in bridge.log()
 
 
+@pytest.mark.requirement("SM-81", "SM-82", "SM-83")
+async def test_a_secret_is_in_no_record_no_log_and_no_metric():
+    """In arguments by key, form and value, in a tool's name, an error, and what a server prints."""
+    variable, token = "the-Variable-of-the-tests", "ghp_" + "Sentinel0123456789"
+    servers = [echo("files", env={"API_KEY": variable})]
+    async with Bridge(servers, host={"audit": {"stderr": "all"}}) as bridge:
+        async with bridge.session("files") as session, bridge.modern("files") as client:
+            for each in (session, client):
+                await each.call("echo", {"password": SENTINEL, "text": f"Bearer {SENTINEL}"})
+                await each.call(
+                    "echo", {"headers": {"x-api-key": SENTINEL}, "q": f"a {variable} b"}
+                )
+                await each.call("echo", {f"key {token}": [{"deep": f"it is {token}!"}]})
+                await each.call("warn", {"text": f"token={SENTINEL} {variable}"})
+                await each.call(token, {})
+                await each.request(
+                    "prompts/get", {"name": "greet", "arguments": {"secret": SENTINEL}}
+                )
+                await each.request(f"x/{token}", {})
+        await recorded(bridge, 14)
+        kept = "".join(path.read_text() for path in (bridge.state_dir / "audit.d").glob("audit*"))
+        metrics = (await exchange(f"{bridge.operator}/metrics")).body.decode()
+        for place in (kept, bridge.log(), metrics):
+            for secret in (SENTINEL, variable, token):
+                assert secret not in place
+        assert "<redacted-value:API_KEY>" in kept
+
+
 @pytest.mark.requirement("SM-80")
 async def test_stderr_has_the_very_lines_of_the_file(bridge):
     async with bridge.modern("files") as client:
