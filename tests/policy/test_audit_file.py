@@ -53,7 +53,8 @@ def places(verdict):
 # ---- what somebody does to it ----
 
 
-async def test_a_byte_that_is_flipped_is_named_by_its_line():
+async def test_a_byte_that_is_flipped_is_named_by_its_line(record_property):
+    named = tried = 0
     async with bridge_with(20) as bridge:
         path = directory(bridge) / "audit.jsonl"
         whole = path.read_bytes()
@@ -65,12 +66,13 @@ async def test_a_byte_that_is_flipped_is_named_by_its_line():
             for offset in {len(line) // 3, line.index(b'"seq"') + 6, len(line) - 10, 5}:
                 place = at + offset
                 path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-                found = verified(bridge) if number in (1, 7, len(lines)) else None
-                if found is not None:
-                    assert not found["clean"]
-                    assert [line for line, _ in places(found)] == [number], (offset, found)
+                if number in (1, 7, len(lines)):
+                    tried += 1
+                    named += [line for line, _ in places(verified(bridge))] == [number]
             at += len(line)
         path.write_bytes(whole)
+        record_property("audit_flipped_bytes_named", f"{named}/{tried}")
+        assert named == tried == 12
 
 
 async def test_a_field_that_is_changed_is_named_by_its_line():
