@@ -4,7 +4,9 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections import Counter
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -392,6 +394,31 @@ async def test_the_command_shows_what_is_asked_for(bridge):
     table = audit(bridge, "show", "--tool", "fail").stdout
     assert "acme.site.web" in table and "rpc_error" in table
     assert audit(bridge, "show", "--since", "yesterday").returncode == 64
+
+
+async def test_the_command_goes_on_as_calls_end(bridge):
+    words = (*bridge.options, "audit", "show", "-f", "--json", "--tool", "echo")
+    shown = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with bridge.modern("files") as client:
+
+            async def seen():
+                """One that begins to look late misses the first calls."""
+                await client.text("pid")
+                await client.text("echo", text="followed")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        return await shown.stdout.readline()
+
+            line = json.loads(await eventually(seen, within=20))
+        assert (line["tool"], line["args"]) == ("echo", {"text": "followed"})
+    finally:
+        shown.kill()
+        await shown.wait()
 
 
 # ---- the proxy's own ends ----
