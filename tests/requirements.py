@@ -46,6 +46,17 @@ REQUIREMENTS = (
         "NV-15", "a service; simple or replicated: a server is on one host, by its name", "NV-15"
     ),
     Requirement("NV-16", "that npx and uvx are there is looked at before a change", "NV-16"),
+    Requirement(
+        "SM-08", "a token is compared by its digest, before anything is done", "SM-08, part"
+    ),
+    Requirement("SM-09", "five 401 within a minute are told once in five minutes", "SM-09"),
+    Requirement("SM-10", "a session's name in the records is not its id", "SM-10"),
+    Requirement("SM-79", "each call has one line, with the document's fields", "SM-79"),
+    Requirement("SM-80", "records and log are two streams, neither on stdout", "SM-80"),
+    Requirement("SM-81", "secrets are redacted by key, long texts cut, bytes counted", "SM-81"),
+    Requirement("SM-82", "secrets are redacted by pattern and by value", "SM-82"),
+    Requirement("SM-83", "all log records are redacted, tracebacks included", "SM-83"),
+    Requirement("SM-84", "records are for their owner only, and files are turned over", "SM-84"),
     Requirement("AB-39", "each server is an instance of one template unit", "AB-39"),
     Requirement("AB-40", "the template is hardened at least as AutoBot's is", "AB-40"),
     Requirement("AB-41", "processor, memory, tasks and open files are limited", "AB-41"),

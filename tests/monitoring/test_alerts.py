@@ -64,6 +64,21 @@ CASES = {
         {f"mcp_bridge_tls_ok{{{HOST}}}": "1x50 0x30"},
         {f"mcp_bridge_tls_ok{{{HOST}}}": "1x57 0x30"},
     ),
+    "McpBridgeAuditFailing": (
+        {f"mcp_bridge_audit_ok{{{HOST}}}": "1x50 0x30"},
+        {f"mcp_bridge_audit_ok{{{HOST}}}": "1x59 0x30"},
+    ),
+    "McpBridgeAuditLost": (
+        {f"mcp_bridge_audit_lost_total{{{HOST}}}": "0x50 5x30"},
+        {f"mcp_bridge_audit_lost_total{{{HOST}}}": "0x30 5x50"},
+    ),
+    "McpBridgeUnauthorizedBurst": (
+        {f"mcp_bridge_unauthorized_bursts_total{{{HOST}}}": "0x50 1x30"},
+        {
+            f"mcp_bridge_unauthorized_bursts_total{{{HOST}}}": "1x90",
+            f"mcp_bridge_unauthorized_total{{{HOST}}}": "0+4x90",
+        },
+    ),
     "McpBridgeInternalErrors": (
         calls(ok="0+9x90", internal=NEW),
         calls(ok="0+9x90", internal="1x90"),

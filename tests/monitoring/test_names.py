@@ -14,6 +14,7 @@ from autobot_mcp_bridge.model.death import DeathCause
 from autobot_mcp_bridge.model.errors import Cause
 from autobot_mcp_bridge.model.promises import Kept, Promise
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.audit.outcome import Status
 from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies, TlsFamilies
 from autobot_mcp_bridge.proxy.tls import Tls
@@ -59,6 +60,7 @@ WORDS = {
     "event": set(EVENTS),
     "promise": set(Promise),
     "kind": set(KINDS),
+    "status": set(Status),
 }
 
 

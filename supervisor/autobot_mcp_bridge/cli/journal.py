@@ -10,13 +10,22 @@ import os
 import socket
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from autobot_mcp_bridge.model.death import DeathCause
+from autobot_mcp_bridge.model.known_values import KnownValues
 from autobot_mcp_bridge.model.promises import Promise
+from autobot_mcp_bridge.model.redact import Redactor
+from autobot_mcp_bridge.policy.audit import say
 
 SOCKET = Path("/run/systemd/journal/socket")
-FIELDS = ("MCP_INSTANCE", "MCP_CAUSE", "MCP_ISOLATION")
+FIELDS = (
+    *("MCP_INSTANCE", "MCP_CAUSE", "MCP_ISOLATION"),
+    # Of a call's record (policy/audit/say.py).
+    *("MCP_TENANT", "MCP_PROJECT", "MCP_EVENT", "MCP_STATUS", "MCP_TOOL", "MCP_SESSION"),
+    "MCP_AUDIT_SEQ",
+)
 # An end by which the sandbox has kept a promise, as a word of model/promises.py.
 _KEPT: dict[str, str] = {
     DeathCause.MEMORY: Promise.MEMORY,
@@ -59,19 +68,50 @@ class JournalHandler(logging.Handler):
         return b"".join(_field(name, value) for name, value in fields.items())
 
 
+class Redacting(logging.Formatter):
+    """Takes secrets out of every record, a library's and its traceback too (SM-83)."""
+
+    def __init__(self, line: str, known: KnownValues) -> None:
+        super().__init__(line)
+        self._known = known
+        self._redact = Redactor(guess=False)
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = None
+        with suppress(Exception):  # whatever is wrong with it, it must not be shown raw
+            text = super().format(record)
+        if text is None:
+            return f"{record.levelname} {record.name}: a record that cannot be formatted"
+        return self._redact.lines(self._known(text))
+
+
 def _field(name: str, value: str) -> bytes:
     data = value.encode("utf-8", "replace")
     return b"%s\n%s%s\n" % (name.encode(), struct.pack("<Q", len(data)), data)
 
 
-def set_up(identifier: str) -> None:
-    """Log to the journal under this name where stderr is its stream, else to stderr as it is."""
-    if is_stderr():
-        handlers: list[logging.Handler] = [JournalHandler(identifier)]
-        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
-    else:
-        line = "%(levelname)s %(message)s"
-        logging.basicConfig(level=logging.INFO, format=line, stream=sys.stderr)
+def set_up(identifier: str) -> KnownValues:
+    """Log to the journal under this name where stderr is its stream, else to stderr as it is.
+
+    Never to stdout. What it returns is left out of every line, once it is told.
+    """
+    known = KnownValues()
+    # A record that cannot be formatted would be printed as it is, with a traceback.
+    logging.raiseExceptions = False
+    in_journal = is_stderr()
+    line = "%(message)s" if in_journal else "%(levelname)s %(message)s"
+
+    def handler(formatter: logging.Formatter) -> logging.Handler:
+        made = JournalHandler(identifier) if in_journal else logging.StreamHandler(sys.stderr)
+        made.setFormatter(formatter)
+        return made
+
+    logging.basicConfig(level=logging.INFO, handlers=[handler(Redacting(line, known))])
+    # Its lines are JSON, and redacted when they are made.
+    audit = logging.getLogger(say.NAME)
+    audit.propagate = False
+    audit.addHandler(handler(logging.Formatter("%(message)s")))
+    return known
 
 
 def is_stderr() -> bool:

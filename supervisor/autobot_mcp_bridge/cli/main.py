@@ -28,6 +28,7 @@ COMMANDS = {
     "status": ("status", "show everything about one server"),
     "gc": ("gc", "remove what nobody needs any more from the disk"),
     "logs": ("logs", "show what a server and the proxy have logged"),
+    "audit": ("audit", "check and show the records of calls"),
     "doctor": ("doctor", "find out why a server does not start"),
     "support": ("support", "write an archive for a report, without secrets"),
     "explain": ("explain", "say what an error's code means"),

@@ -26,6 +26,8 @@ from autobot_mcp_bridge.config.source import AcceptedFile
 from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.known_values import KnownValues
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.server import Listening, connectable, listening
 from autobot_mcp_bridge.proxy.service import Notifier, given
@@ -68,11 +70,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    journal.set_up("mcp-bridge-proxy")
+    logged = journal.set_up("mcp-bridge-proxy")
     places = places_of(args, adopt_running=False)
     if args.systemd:
         raise_open_files()
-        return run_loop(serve_units(places))
+        return run_loop(serve_units(places, logged))
     loaded = load(places, units=False)
     if loaded.problems:
         for problem in loaded.problems:
@@ -84,20 +86,20 @@ def run(args: argparse.Namespace) -> int:
         make_tokens(places)
     raise_open_files()
     log.warning("%s", NOT_A_SANDBOX)
-    return run_loop(serve(places, loaded.host, Hints(places, args.calls)))
+    return run_loop(serve(places, loaded.host, Hints(places, args.calls), logged))
 
 
-async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
+async def serve(places: Places, settings: HostSettings, hints: Hints, logged: KnownValues) -> int:
     """Serve until SIGTERM or SIGINT."""
     stop = _until_signal()
     packages = Packages(places.packages, environ=dict(os.environ), progress=say)
     runtime = SubprocessRuntime(places.state_dir)
-    bridge = Bridge(
-        places, settings, runtime, packages, tls=await asyncio.to_thread(own_tls, settings)
-    )
+    trail = AuditTrail(settings.audit, places, logged)
+    tls = await asyncio.to_thread(own_tls, settings)
+    bridge = Bridge(places, settings, runtime, packages, tls=tls, trail=trail)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
     try:
-        async with bridge, listening(bridge, settings) as where:
+        async with trail, bridge, listening(bridge, settings) as where:
             announce(places, where)
             try:
                 # A certificate is for the name that clients write.
@@ -114,7 +116,7 @@ async def serve(places: Places, settings: HostSettings, hints: Hints) -> int:
     return 0
 
 
-async def serve_units(places: Places) -> int:
+async def serve_units(places: Places, logged: KnownValues) -> int:
     """Serve the accepted configuration until SIGTERM; the servers are units of systemd."""
     from autobot_mcp_bridge.runtimes.systemd import (
         KeptPipes,
@@ -129,10 +131,11 @@ async def serve_units(places: Places) -> int:
     kept = KeptPipes(notifier, journal)
     kept.find(have.stored)
     runtime = SystemdRuntime(places.runtime_dir, kept=kept, generation=journal.generation)
+    trail = AuditTrail(loaded.host.audit, places, logged)
     tls = await asyncio.to_thread(taken_tls, places, loaded.host)
-    bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal, tls)
+    bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal, tls, trail)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
-    async with bridge, listening(bridge, loaded.host, have.sockets) as where:
+    async with trail, bridge, listening(bridge, loaded.host, have.sockets) as where:
         say(f"listening on {where.url}")
         notifier.ready()
         await stop.wait()

@@ -15,7 +15,7 @@ ENV_CONFIG_DIR = "MCP_BRIDGE_CONFIG_DIR"
 ENV_STATE_DIR = "MCP_BRIDGE_STATE_DIR"
 ENV_RUNTIME_DIR = "MCP_BRIDGE_RUNTIME_DIR"
 # A tenant's directory lies beside these in the state directory (ServerId.directory); the other
-# names there (tokens.d, headers.d) hold a dot, which no tenant can.
+# names there (tokens.d, headers.d, audit.d) hold a dot, which no tenant can.
 RESERVED_TENANTS = frozenset({"packages", "run"})
 
 
@@ -90,6 +90,16 @@ class Places:
     def disk(self) -> Path:
         """How much of the disk each server takes, as was measured last."""
         return self.state_dir / "disk.json"
+
+    @property
+    def audit_d(self) -> Path:
+        """The lines of all calls: the proxy's own, 0700."""
+        return self.state_dir / "audit.d"
+
+    @property
+    def open_calls(self) -> Path:
+        """How many calls the running proxy has begun and not recorded; gone with the boot."""
+        return self.runtime_dir / "proxy" / "open-calls"
 
     @property
     def enforced(self) -> Path:

@@ -135,6 +135,9 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
     if host.operator.port and host.operator.port == host.listen.port:
         clause = "allowed is another port than listen.port"
         yield ("operator", "port"), host.operator.port, clause
+    if host.audit.required and not host.audit.file:
+        clause = "allowed is true only with audit.file, without which nothing is written"
+        yield ("audit", "required"), True, clause
     for key in ("session_idle", "body_timeout"):
         if getattr(host.limits, key) > MAX_SECONDS:
             yield ("limits", key), getattr(host.limits, key), "allowed is at most 366 days"

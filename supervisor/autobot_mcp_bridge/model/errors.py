@@ -37,6 +37,7 @@ class Cause(Enum):
     QUEUE_FULL = ("queue_full", 503, UNAVAILABLE)
     TOO_MANY_SESSIONS = ("too_many_sessions", 503, UNAVAILABLE)
     SHUTTING_DOWN = ("shutting_down", 503, UNAVAILABLE)
+    AUDIT_UNAVAILABLE = ("audit_unavailable", 503, UNAVAILABLE)
     BAD_TEXT = ("bad_text", 200, INVALID_PARAMS)
     METHOD_DENIED = ("method_denied", 200, METHOD_NOT_FOUND)
     TOOL_DENIED = ("tool_denied", 200, INVALID_PARAMS)

@@ -111,6 +111,21 @@ class Log(Record):
     )
 
 
+class Audit(Record):
+    """One line for each call."""
+
+    file: bool = Field(True, description="whether a file in the state directory has them")
+    args: bool = Field(True, description="whether they hold the calls' arguments, redacted")
+    stderr: Literal["off", "blocked", "all"] = Field(
+        "blocked", description="which of them go to stderr or the journal, too"
+    )
+    max_bytes: Size = Field("50M", ge=65536, description="size at which a new file is begun")  # type: ignore[assignment]
+    backups: int = Field(5, ge=1, le=1000, description="how many of the files before are kept")
+    required: bool = Field(
+        False, description="refuse calls while no line can be written (503 audit_unavailable)"
+    )
+
+
 class Environment(Record):
     pass_: tuple[EnvName, ...] = Field(
         (), alias="pass", description="variables handed to package installs, never to servers"
@@ -127,4 +142,5 @@ class HostSettings(Record):
     oauth: OAuth = Field(OAuth(), description="whose access tokens are taken")
     limits: HostLimits = Field(HostLimits(), description="what one host carries")
     log: Log = Field(Log(), description="what is logged")
+    audit: Audit = Field(Audit(), description="what is recorded of each call")
     environment: Environment = Field(Environment(), description="variables for installs")

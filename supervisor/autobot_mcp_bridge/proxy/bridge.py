@@ -19,6 +19,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.promises import Facts, broken
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
@@ -72,8 +73,10 @@ class Bridge:
         source: Source | None = None,
         memory: Memory | None = None,
         tls: Tls | None = None,
+        trail: AuditTrail | None = None,
     ) -> None:
         self.places = places
+        self.trail = trail or AuditTrail(settings.audit)
         self._memory = memory or Forgetful()
         self._source = source or Files(places)
         self.settings = settings
@@ -230,6 +233,7 @@ class Bridge:
             routes[path] = served
         gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes
+        self.trail.learn(loaded.servers)
         self.loaded += 1
         differs = loaded.host != self.settings
         if differs and not self.restart_wanted:

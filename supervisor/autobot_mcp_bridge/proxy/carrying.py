@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from autobot_mcp_bridge.model.errors import CallError, Cause
-from autobot_mcp_bridge.proxy.counts import Counts
+from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.proxy.replies import call_error_body
 from autobot_mcp_bridge.sessions.exchange import Exchange
 from autobot_mcp_bridge.sessions.session import Session, SessionTable
@@ -16,14 +16,15 @@ class Carrier:
     """Puts what comes for a call into its stream; the call is its session's until the answer."""
 
     def __init__(
-        self, exchange: Exchange, session: Session, sessions: SessionTable, counts: Counts
+        self, exchange: Exchange, session: Session, sessions: SessionTable, record: CallRecord
     ) -> None:
         self.stream = session.streams.begin()
         self.stream.fetch = self._fetch
         self._exchange = exchange
         self._session = session
         self._sessions = sessions
-        self._counts = counts
+        self._record = record
+        record.hand_over()
         self._loop = asyncio.get_running_loop()
         self._carry()
 
@@ -41,7 +42,7 @@ class Carrier:
     def _fetch(self) -> None:
         call = self._exchange.call
         if self.stream.ended:  # with its session, and nobody reads it
-            self._counts.calls["client_gone"] += 1
+            self._record.gone()
             self._end()
             return
         while call.events:
@@ -60,7 +61,7 @@ class Carrier:
         try:
             if call.answer is not None:
                 _, body = self._exchange.encode(call.answer)
-                self._counts.calls["ok"] += 1
+                self._record.answered(call.answer)
                 return body
             error = call.error or CallError(Cause.INTERNAL, "internal error")
         except CallError as fault:
@@ -69,7 +70,7 @@ class Carrier:
             # The top of what an answer reaches: its client would wait for ever.
             log.exception("fault while encoding an answer")
             error = CallError(Cause.INTERNAL, "internal error")
-        self._counts.calls[error.cause.word] += 1
+        self._record.failed(error)
         return call_error_body(error, self._exchange.client_id)
 
     def _too_large(self) -> bytes:

@@ -7,12 +7,12 @@ from aiohttp import web
 
 from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, INVALID_REQUEST
 from autobot_mcp_bridge.model.host import HostSettings
-from autobot_mcp_bridge.model.versions import MODERN
+from autobot_mcp_bridge.model.versions import MODERN, Era
 from autobot_mcp_bridge.policy.cors import Cors
 from autobot_mcp_bridge.policy.forwarded import HEADER, Forwarded
 from autobot_mcp_bridge.policy.origin import OriginRule, hosts_of
 from autobot_mcp_bridge.policy.principals import Principal
-from autobot_mcp_bridge.proxy import handshake, modern
+from autobot_mcp_bridge.proxy import handshake, modern, recording
 from autobot_mcp_bridge.proxy.authenticate import Authenticator
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
@@ -34,6 +34,8 @@ from autobot_mcp_bridge.proxy.wellknown import PREFIX, metadata
 # What the access log shows for a client that went before its answer, as nginx has it.
 CLIENT_GONE = 499
 
+HANDSHAKE, MODERN_ERA = Era.HANDSHAKE.value, Era.MODERN.value
+
 log = logging.getLogger(__name__)
 access = logging.getLogger("autobot_mcp_bridge.access")
 
@@ -43,6 +45,7 @@ class Endpoint:
 
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
         self._settings = settings
+        self._trail = bridge.trail
         self._authenticate = Authenticator(bridge, settings)
         self._origins = OriginRule(hosts_of(settings.http), settings.http.allowed_origins)
         self._cors = Cors(settings.http)
@@ -59,6 +62,8 @@ class Endpoint:
             response = await self._serve(request)
         except Refusal as refusal:
             response = refusal.reply
+            if response.status == 401:
+                self._trail.unauthorized(request.remote or "-")
         except ConnectionError:
             # The client has gone, and nothing arrives any more; aiohttp would log a fault of ours.
             response = web.Response(status=CLIENT_GONE)
@@ -85,9 +90,11 @@ class Endpoint:
             case "GET" | "DELETE" if request.headers.get(VERSION_HEADER) == MODERN:
                 return not_allowed("POST")
             case "GET":
-                return await handshake.get(request, served, principal)
+                with recording.begin(self._trail, request, served, principal, None, HANDSHAKE):
+                    return await handshake.get(request, served, principal)
             case "DELETE":
-                return await handshake.delete(request, served, principal)
+                with recording.begin(self._trail, request, served, principal, None, HANDSHAKE):
+                    return await handshake.delete(request, served, principal)
             case _:
                 return not_allowed("GET, POST, DELETE")
 
@@ -119,11 +126,14 @@ class Endpoint:
                 raise Refusal(
                     error_reply(400, INVALID_REQUEST, "batches do not exist in 2026-07-28")
                 )
-            return await handshake.post_batch(request, served, principal, document)
+            return await handshake.post_batch(request, served, principal, document, self._trail)
         incoming = read_message(document)
         del body, document
-        post = modern.post if modern.is_modern(request, incoming) else handshake.post
-        return await post(request, served, principal, incoming, accepts)
+        is_modern = modern.is_modern(request, incoming)
+        post, era = (modern.post, MODERN_ERA) if is_modern else (handshake.post, HANDSHAKE)
+        # Of this request exactly one record is closed, here or by a stream that outlives it.
+        with recording.begin(self._trail, request, served, principal, incoming, era) as record:
+            return await post(request, served, principal, incoming, accepts, record)
 
 
 def _log_access(

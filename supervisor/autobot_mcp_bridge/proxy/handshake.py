@@ -8,7 +8,10 @@ from aiohttp import web
 from autobot_mcp_bridge.channels.backlog import Room
 from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
-from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED
+from autobot_mcp_bridge.model.versions import BATCH_VERSION, HANDSHAKE, SUPPORTED, Era
+from autobot_mcp_bridge.policy.audit import outcome
+from autobot_mcp_bridge.policy.audit.record import CallRecord
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.incoming import (
     Accepts,
@@ -19,6 +22,7 @@ from autobot_mcp_bridge.proxy.incoming import (
     single,
 )
 from autobot_mcp_bridge.proxy.peers import Connection
+from autobot_mcp_bridge.proxy.recording import SESSION_HEADER, begin
 from autobot_mcp_bridge.proxy.replies import (
     NULL,
     call_error_body,
@@ -30,7 +34,6 @@ from autobot_mcp_bridge.proxy.served import Served
 from autobot_mcp_bridge.proxy.streams import answer, event, tell
 from autobot_mcp_bridge.sessions.session import Session
 
-SESSION_HEADER = "Mcp-Session-Id"
 VERSION_HEADER = "MCP-Protocol-Version"
 LAST_EVENT_HEADER = "Last-Event-ID"
 SESSION_UNKNOWN = -32001  # what the TypeScript SDK sends; the specification names no code
@@ -47,35 +50,41 @@ async def post(
     principal: Principal,
     incoming: Incoming,
     accepts: Accepts,
+    record: CallRecord,
 ) -> web.StreamResponse:
     """One message of a handshake client."""
     client_id = incoming.client_id
     check_version(request, client_id or NULL)
     if incoming.method == "initialize" and client_id is not None:
-        return await _initialize(request, served, principal, incoming, accepts)
+        return await _initialize(request, served, principal, incoming, accepts, record)
     session = find_session(request, served, principal, client_id or NULL)
     if client_id is None:
         await _take(served, session, incoming)
         return web.Response(status=202)
     try:
+        record.check()
         begun = await served.conversations.begin(
             session, incoming.message, client_id, streamable=accepts.stream
         )
     except CallError as error:
-        served.counts.calls[error.cause.word] += 1
+        record.failed(error)
         return _in_form(call_error_reply(error, client_id), accepts)
     incoming.forget()
     if isinstance(begun, bytes):
-        served.counts.calls["ok"] += 1
+        record.ok()
         return _in_form(json_reply(begun), accepts)
     if session.primed:
         begun.call.touched -= KEEP_ALIVE - STREAM_AFTER
     sessions = served.conversations.sessions
-    return await answer(request, begun, accepts, served.counts, modern=False, sessions=sessions)
+    return await answer(request, begun, accepts, record, modern=False, sessions=sessions)
 
 
 async def post_batch(
-    request: web.BaseRequest, served: Served, principal: Principal, documents: list[Any]
+    request: web.BaseRequest,
+    served: Served,
+    principal: Principal,
+    documents: list[Any],
+    trail: AuditTrail,
 ) -> web.StreamResponse:
     """A batch: every request in it answered at 2025-03-26 (A12), refused later (A11)."""
     check_version(request, NULL)
@@ -94,7 +103,8 @@ async def post_batch(
     async with asyncio.TaskGroup() as group:
         for incoming in messages:
             if incoming.client_id is not None:
-                one = _one_of_batch(served, session, incoming, room)
+                record = begin(trail, request, served, principal, incoming, Era.HANDSHAKE.value)
+                one = _one_of_batch(served, session, incoming, room, record)
                 waiting.append(group.create_task(one))
         await asyncio.sleep(0)  # each has begun, so that a cancellation beside it finds it
         for incoming in messages:
@@ -105,29 +115,38 @@ async def post_batch(
     return json_reply(b"[" + b",".join(task.result() for task in waiting) + b"]")
 
 
-async def _one_of_batch(served: Served, session: Session, incoming: Incoming, room: Room) -> bytes:
+async def _one_of_batch(
+    served: Served, session: Session, incoming: Incoming, room: Room, record: CallRecord
+) -> bytes:
     """The answer to one of them; all together have no more room than one line of a server."""
     client_id = incoming.client_id or NULL
-    try:
-        begun = await served.conversations.begin(
-            session, incoming.message, client_id, streamable=False
-        )
-        if isinstance(begun, bytes):
-            body = begun
+    with record:
+        try:
+            record.check()
+            begun = await served.conversations.begin(
+                session, incoming.message, client_id, streamable=False
+            )
+            found = None
+            if isinstance(begun, bytes):
+                body = begun
+            else:
+                try:
+                    found = await begun.call.result()
+                    body = begun.encode(found)[1]
+                finally:
+                    begun.close()
+            room.used += len(body)
+            if room.used > room.limit:
+                text = f"the answers of the batch have more than {room.limit} bytes together"
+                raise CallError(Cause.ANSWER_TOO_LARGE, text)
+        except CallError as error:
+            record.failed(error)
+            return call_error_body(error, client_id)
+        if found is None:
+            record.ok()
         else:
-            try:
-                body = begun.encode(await begun.call.result())[1]
-            finally:
-                begun.close()
-        room.used += len(body)
-        if room.used > room.limit:
-            text = f"the answers of the batch have more than {room.limit} bytes together"
-            raise CallError(Cause.ANSWER_TOO_LARGE, text)
-        served.counts.calls["ok"] += 1
+            record.answered(found)
         return body
-    except CallError as error:
-        served.counts.calls[error.cause.word] += 1
-        return call_error_body(error, client_id)
 
 
 async def get(request: web.BaseRequest, served: Served, principal: Principal) -> web.StreamResponse:
@@ -174,6 +193,7 @@ async def _initialize(
     principal: Principal,
     incoming: Incoming,
     accepts: Accepts,
+    record: CallRecord,
 ) -> web.StreamResponse:
     client_id = incoming.client_id or NULL
     if SESSION_HEADER in request.headers:
@@ -188,9 +208,9 @@ async def _initialize(
             principal, incoming.message, client_id
         )
     except CallError as error:
-        served.counts.calls[error.cause.word] += 1
+        record.failed(error)
         return _in_form(call_error_reply(error, client_id), accepts)
-    served.counts.calls["ok"] += 1
+    record.ok()
     reply = _in_form(json_reply(body), accepts)
     if session is not None:
         reply.headers[SESSION_HEADER] = session.id
@@ -230,5 +250,6 @@ def find_session(
         raise Refusal(error_reply(400, INVALID_REQUEST, text, client_id=client_id))
     session = served.conversations.sessions.find(session_id, principal)
     if session is None:
-        raise Refusal(error_reply(404, SESSION_UNKNOWN, "session not found", client_id=client_id))
+        reply = error_reply(404, SESSION_UNKNOWN, "session not found", client_id=client_id)
+        raise Refusal(reply, outcome.SESSION_UNKNOWN)
     return session

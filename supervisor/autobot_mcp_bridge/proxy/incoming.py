@@ -11,6 +11,7 @@ from aiohttp import web
 
 from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.model.errors import INVALID_REQUEST, PARSE_ERROR
+from autobot_mcp_bridge.policy.audit.outcome import REFUSED
 from autobot_mcp_bridge.proxy.replies import JSON, error_reply
 
 # All header fields together; 431 above it. aiohttp's own limit per field lies higher.
@@ -19,11 +20,16 @@ EVENT_STREAM = "text/event-stream"
 
 
 class Refusal(Exception):  # noqa: N818 - not an error of ours: a reply
-    """The request cannot be served; `reply` is what it gets."""
+    """The request cannot be served; `reply` is what it gets, `word` what its record says."""
 
-    def __init__(self, reply: web.Response) -> None:
+    def __init__(self, reply: web.Response, word: str = REFUSED) -> None:
         super().__init__(reply.status)
         self.reply = reply
+        self.word = word
+
+    @property
+    def status(self) -> int:
+        return self.reply.status
 
 
 @dataclass(frozen=True, slots=True)

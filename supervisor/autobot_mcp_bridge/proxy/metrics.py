@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from autobot_mcp_bridge.config import disk
 from autobot_mcp_bridge.egress import counts
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.proxy.audit_metrics import AuditFamilies
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies, TlsFamilies
@@ -146,6 +147,7 @@ async def exposition(bridge: Bridge) -> bytes:
         units,
         HostFamilies(bridge.host_facts),
         TlsFamilies(bridge.tls),
+        AuditFamilies(bridge.trail),
         DiskFamilies(measured, instances),
         EgressFamilies({name: egress[name] for name in instances if name in egress}),
     ):

@@ -27,6 +27,7 @@ from autobot_mcp_bridge.model.versions import (
     MODERN,
     MODERN_KEYS,
 )
+from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import Accepts, Incoming, Refusal
@@ -53,6 +54,7 @@ async def post(
     principal: Principal,
     incoming: Incoming,
     accepts: Accepts,
+    record: CallRecord,
 ) -> web.StreamResponse:
     """One message of a 2026-07-28 client."""
     client_id = incoming.client_id
@@ -65,7 +67,8 @@ async def post(
         )  # it is acted on by nothing that a client could choose (E12)
     try:
         if incoming.method == "subscriptions/listen":
-            return await _listen(request, served, principal, incoming, accepts)
+            return await _listen(request, served, principal, incoming, accepts, record)
+        record.check()
         begun = await served.conversations.begin_modern(
             principal,
             incoming.message,
@@ -74,15 +77,15 @@ async def post(
             check=partial(_check_mirrored, request, client_id),
         )
     except CallError as error:
-        served.counts.calls[error.cause.word] += 1
+        record.failed(error)
         return call_error_reply(error, client_id, modern=True)
     incoming.forget()
     if isinstance(begun, bytes):
-        served.counts.calls["ok"] += 1
+        record.ok()
         if accepts.json:
             return json_reply(begun)
         return web.Response(body=event(begun), content_type="text/event-stream")
-    return await answer(request, begun, accepts, served.counts, modern=True)
+    return await answer(request, begun, accepts, record, modern=True)
 
 
 async def _listen(
@@ -91,6 +94,7 @@ async def _listen(
     principal: Principal,
     incoming: Incoming,
     accepts: Accepts,
+    record: CallRecord,
 ) -> web.StreamResponse:
     """A stream of changes, until the client goes or the server does (E15, E16)."""
     if not accepts.stream:
@@ -100,7 +104,7 @@ async def _listen(
     listener = await served.conversations.listen(principal, incoming.message)
     incoming.forget()
     try:
-        served.counts.calls["ok"] += 1
+        record.ok()
         return await listen(request, listener)
     finally:
         served.conversations.unlisten(listener)

@@ -7,8 +7,8 @@ from aiohttp import web
 
 from autobot_mcp_bridge.channels.channel import KEEP_ALIVE
 from autobot_mcp_bridge.model.errors import CallError
+from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.proxy.carrying import Carrier
-from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.proxy.incoming import EVENT_STREAM, Accepts
 from autobot_mcp_bridge.proxy.peers import Connection
 from autobot_mcp_bridge.proxy.replies import call_error_body, call_error_reply, json_reply
@@ -62,7 +62,7 @@ async def answer(
     request: web.BaseRequest,
     exchange: Exchange,
     accepts: Accepts,
-    counts: Counts,
+    record: CallRecord,
     *,
     modern: bool,
     sessions: SessionTable | None = None,
@@ -77,20 +77,21 @@ async def answer(
         await call.wake
         if accepts.stream and (not accepts.json or not call.done or call.events):
             if exchange.session is not None and sessions is not None:
-                carrier = Carrier(exchange, exchange.session, sessions, counts)
+                carrier = Carrier(exchange, exchange.session, sessions, record)
                 reader = carrier.stream.read(None, Connection(request))
                 return await tell(request, exchange.session, reader)
-            return await _stream(request, exchange, counts)
+            return await _stream(request, exchange, record)
         try:
-            status, body = exchange.encode(await call.result())
+            found = await call.result()
+            status, body = exchange.encode(found)
         except CallError as error:
-            counts.calls[error.cause.word] += 1
+            record.failed(error)
             return call_error_reply(error, exchange.client_id, modern=modern)
-        counts.calls["ok"] += 1
+        record.answered(found)
         return json_reply(body, status)
     except (asyncio.CancelledError, ConnectionError):
         if carrier is None and not call.done:
-            counts.calls["client_gone"] += 1
+            record.gone()
             exchange.abandon()
         raise
     finally:
@@ -99,7 +100,7 @@ async def answer(
 
 
 async def _stream(
-    request: web.BaseRequest, exchange: Exchange, counts: Counts
+    request: web.BaseRequest, exchange: Exchange, record: CallRecord
 ) -> web.StreamResponse:
     """Events as they come, comments while nothing comes, the answer last (C1)."""
     call = exchange.call
@@ -118,10 +119,11 @@ async def _stream(
         if not call.events and not call.done:
             await response.write(COMMENT)
     try:
-        _, body = exchange.encode(await call.result())
-        counts.calls["ok"] += 1
+        found = await call.result()
+        _, body = exchange.encode(found)
+        record.answered(found)
     except CallError as error:
-        counts.calls[error.cause.word] += 1
+        record.failed(error)
         body = call_error_body(error, exchange.client_id)
     await _write(response, body)
     await response.write_eof()

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from autobot_mcp_bridge.cli.journal import LONGEST, JournalHandler
+from autobot_mcp_bridge.policy.audit import say
 
 
 @pytest.fixture
@@ -80,3 +81,37 @@ def test_what_journald_does_not_take_goes_to_stderr(journald, log, capsys):
     log.error("still said")
 
     assert capsys.readouterr().err == "still said\n"
+
+
+@pytest.mark.requirement("SM-80")
+def test_a_calls_record_has_its_words_as_fields(journald, log):
+    line = {
+        "level": "warning",
+        "event": "scope_violation",
+        "instance": "acme.files",
+        "tenant": "acme",
+        "tool": "echo",
+        "status": "blocked",
+        "session_id": "s",
+        "seq": 7,
+    }
+    heard = logging.getLogger(say.NAME)
+    heard.addHandler(log.handlers[0])
+    try:
+        say.say(line, b'{"seq":7}\n')
+    finally:
+        heard.removeHandler(log.handlers[0])
+
+    assert read(journald) == {
+        "MESSAGE": '{"seq":7}',
+        "PRIORITY": "4",
+        "SYSLOG_IDENTIFIER": "mcp-bridge-proxy",
+        "LOGGER": "autobot_mcp_bridge.audit",
+        "MCP_INSTANCE": "acme.files",
+        "MCP_TENANT": "acme",
+        "MCP_EVENT": "scope_violation",
+        "MCP_STATUS": "blocked",
+        "MCP_TOOL": "echo",
+        "MCP_SESSION": "s",
+        "MCP_AUDIT_SEQ": "7",
+    }

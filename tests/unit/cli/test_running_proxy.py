@@ -121,14 +121,15 @@ async def test_a_reload_tells_that_the_hosts_settings_count_after_a_restart(comm
         assert "restarted" not in (await command(bridge, "reload"))[2]
 
 
-@pytest.mark.parametrize("why", ["is running already", "cannot listen"])
+@pytest.mark.parametrize("why", ["is running already", "cannot listen", "another process writes"])
 async def test_a_second_proxy_is_refused_and_the_first_goes_on_as_it_was(command, why, tmp_path):
     async with Bridge([echo("files")]) as bridge:
         options = [*bridge.options]
-        if why == "cannot listen":
+        if why != "is running already":
             options.append(f"--runtime-dir={tmp_path}")
-            port = urlsplit(bridge.base).port
+            port = urlsplit(bridge.base).port if why == "cannot listen" else 0
             text = f"[listen]\nport = {port}\n[operator]\nport = 0\n"
+            text += "[audit]\nfile = false\n" if why == "cannot listen" else ""
             (bridge.config_dir / "host.toml").write_text(text, encoding="utf-8")
         second = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "autobot_mcp_bridge.cli.main", "serve", *options),

@@ -100,6 +100,13 @@ CALLS = (
         "`systemctl status mcp-bridge-proxy.service`",
     ),
     _code(
+        Cause.AUDIT_UNAVAILABLE,
+        "the call could not be recorded, and `audit.required` wants that each is",
+        "the disk of the state directory is full",
+        "make room; calls go on within a second",
+        "`journalctl -u mcp-bridge-proxy.service -p err`",
+    ),
+    _code(
         Cause.BAD_TEXT,
         "the message has text that cannot be passed on",
         "lone surrogates, or deep nesting",
