@@ -46,6 +46,22 @@ REQUIREMENTS = (
         "NV-15", "a service; simple or replicated: a server is on one host, by its name", "NV-15"
     ),
     Requirement("NV-16", "that npx and uvx are there is looked at before a change", "NV-16"),
+    Requirement("NV-24", "a project's server is listed and called from that project only", "NV-24"),
+    Requirement(
+        "NV-25", "from another project: mcp_server_project_mismatch, and no upstream call", "NV-25"
+    ),
+    Requirement(
+        "NV-26", "from another project the routes of /v1 about a server answer 403", "NV-26"
+    ),
+    Requirement("NV-27", "every refusal is taken note of", "NV-27"),
+    Requirement("NV-28", "a server without a project is shared by its tenant", "NV-28"),
+    Requirement(
+        "NV-29", "tenant_admin and security_officer without a project see all projects", "NV-29"
+    ),
+    Requirement("NV-30", "no secret is told again once it was printed", "NV-30, for API keys"),
+    Requirement(
+        "SM-01", "agent id and type match their patterns whole; both missing: one error", "SM-01"
+    ),
     Requirement("AB-39", "each server is an instance of one template unit", "AB-39"),
     Requirement("AB-40", "the template is hardened at least as AutoBot's is", "AB-40"),
     Requirement("AB-41", "processor, memory, tasks and open files are limited", "AB-41"),
