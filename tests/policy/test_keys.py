@@ -156,6 +156,18 @@ async def test_a_session_is_unknown_when_its_key_calls_from_another_project(brid
         assert await session.text("echo", text="back") == "back"
 
 
+async def test_an_isolated_process_is_one_principals_in_one_project():
+    async with Bridge([echo("own", tenant="acme", sessions="isolated")]) as running:
+        one, _ = await made(running, "acme")
+        two, _ = await made(running, "acme")
+        pids = {}
+        for key, project in ((one, "web"), (one, "shop"), (two, "web")):
+            async with client(running, "acme.own", key, project=project, modern=True) as caller:
+                pids[key, project] = await caller.text("pid")
+                assert await caller.text("pid") == pids[key, project]
+        assert len(set(pids.values())) == 3
+
+
 async def test_a_session_goes_on_with_the_rotated_key_and_outlives_the_old_one(bridge):
     old, record = await made(bridge, "acme")
 

@@ -104,7 +104,7 @@ class Principal:
         return mine > others
 
 
-def holder(
+def principal_of(
     key: Key, instance: str, project: str | None, beside: Principal | None = None
 ) -> Principal:
     """The caller of one server who has shown a key, and perhaps the server's token beside it."""

@@ -14,7 +14,14 @@ from autobot_mcp_bridge.model.scopes import fill
 from autobot_mcp_bridge.policy import projects
 from autobot_mcp_bridge.policy.jwks import RETRY, KeysUnavailableError
 from autobot_mcp_bridge.policy.oauth import ScopeError
-from autobot_mcp_bridge.policy.principals import Key, Principal, digest_of, holder, key_of, token_of
+from autobot_mcp_bridge.policy.principals import (
+    Key,
+    Principal,
+    digest_of,
+    key_of,
+    principal_of,
+    token_of,
+)
 from autobot_mcp_bridge.policy.projects import ProjectMismatchError
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.incoming import Refusal, single
@@ -149,7 +156,7 @@ class Authenticator:
         if served is None:
             self.bridge.refusals.refused(Refused.of(request, Reason.UNKNOWN, key, context=context))
             raise Refusal(error_reply(404, INVALID_REQUEST, "there is no such server"))
-        return served, holder(key, served.spec.instance, context, beside)
+        return served, principal_of(key, served.spec.instance, context, beside)
 
     def _context(self, request: web.BaseRequest, key: Key) -> str | None:
         try:

@@ -17,7 +17,7 @@ from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
-from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, holder
+from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, principal_of
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
 from autobot_mcp_bridge.sessions.conversations import Conversations
@@ -221,7 +221,7 @@ class Served:
         beside = self.tokens.find(shown.token) if shown.token is not None else None
         if key is None or (shown.token is not None and beside is None):
             return None
-        return holder(key, self.spec.instance, shown.project, beside)
+        return principal_of(key, self.spec.instance, shown.project, beside)
 
     def sweep(self) -> None:
         """End the sessions that have expired, and sessions and calls whose token has."""

@@ -5,7 +5,7 @@ import pytest
 from autobot_mcp_bridge.config.keys import KeyRecord
 from autobot_mcp_bridge.model.agents import Role, is_agent_id, is_agent_type
 from autobot_mcp_bridge.policy.keys import KeyTable
-from autobot_mcp_bridge.policy.principals import Principal, holder, key_of
+from autobot_mcp_bridge.policy.principals import Principal, key_of, principal_of
 
 
 def record(sha256="a" * 64, key_id="00000001", expires=None, created=1.0, **more):
@@ -76,21 +76,23 @@ def test_a_principal_is_the_key_in_its_project_whatever_its_secret(table):
     table.put({"acme": [record(), record("c" * 64, created=2.0)], "rival": [record("b" * 64)]})
     old, new, other = (table.find(letter * 64) for letter in "acb")
 
-    mine = holder(old, "acme.files", None)
-    assert holder(new, "acme.files", None).digest == mine.digest
-    assert holder(old, "acme.files", "web").digest != mine.digest
-    assert holder(other, "acme.files", None).digest != mine.digest
+    mine = principal_of(old, "acme.files", None)
+    assert principal_of(new, "acme.files", None).digest == mine.digest
+    assert principal_of(old, "acme.files", "web").digest != mine.digest
+    assert principal_of(other, "acme.files", None).digest != mine.digest
     assert mine.digest not in {old.sha256, new.sha256}
 
 
 def test_what_was_shown_last_stands_for_the_session(table):
     table.put({"acme": [record(), record("c" * 64, created=2.0)]})
-    old, new = (holder(table.find(letter * 64), "acme.files", None) for letter in "ac")
+    old, new = (principal_of(table.find(letter * 64), "acme.files", None) for letter in "ac")
     assert new.outlasts(old)
     assert not old.outlasts(new)
     assert not old.outlasts(old)
 
-    beside = holder(table.find("a" * 64), "acme.files", None, Principal("t" * 64, "acme.files"))
+    beside = principal_of(
+        table.find("a" * 64), "acme.files", None, Principal("t" * 64, "acme.files")
+    )
     assert beside.outlasts(old)
     assert old.outlasts(beside)
 
@@ -102,7 +104,7 @@ def test_a_token_beside_a_key_ends_the_principal_with_whichever_is_first(table, 
     found.put({"acme": [record(expires=key)]})
     beside = Principal("t" * 64, "acme.files", token)
 
-    principal = holder(found.find("a" * 64), "acme.files", None, beside)
+    principal = principal_of(found.find("a" * 64), "acme.files", None, beside)
 
     assert (principal.expires, principal.token) == (both, "t" * 64)
 

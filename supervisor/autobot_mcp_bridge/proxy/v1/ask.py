@@ -7,9 +7,11 @@ import asyncio
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
-from autobot_mcp_bridge.model.errors import CallError, Cause
+from autobot_mcp_bridge.model.errors import INVALID_PARAMS, INVALID_REQUEST, CallError, Cause
 from autobot_mcp_bridge.model.versions import META_CAPABILITIES, META_VERSION, MODERN
 from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.proxy.incoming import Refusal
+from autobot_mcp_bridge.proxy.replies import error_reply
 from autobot_mcp_bridge.proxy.served import Served
 from autobot_mcp_bridge.sessions.catalog import MAX_LISTED
 
@@ -22,6 +24,7 @@ async def ask(
     """The result; what was asked takes at most timeouts.start and timeouts.call together.
 
     Raises:
+        Refusal: 400, for the server does not like the parameters.
         CallError: there is none, or it is too large; `bad_answer` with the server's own error.
     """
     meta = {META_VERSION: MODERN, META_CAPABILITIES: {}}
@@ -33,13 +36,21 @@ async def ask(
             raise CallError(Cause.ANSWER_TOO_LARGE, text)
         found = jsonrpc.loads(body)
         if not isinstance(result := found.get("result"), dict):
-            text = found.get("error", {}).get("message")
-            raise CallError(Cause.BAD_ANSWER, f"the server answered with an error: {text!s:.500}")
+            raise _refused(found.get("error"))
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
         raise
     served.counts.calls["ok"] += 1
     return result
+
+
+def _refused(error: Any) -> Exception:
+    """What the server's own error becomes; only the cursor is the caller's, and can be wrong."""
+    code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else ("", "")
+    said = f"the server answered with an error: {text!s:.500}"
+    if code == INVALID_PARAMS:
+        return Refusal(error_reply(400, INVALID_REQUEST, said))
+    return CallError(Cause.BAD_ANSWER, said)
 
 
 async def _sent(served: Served, principal: Principal, message: dict[str, Any]) -> bytes:

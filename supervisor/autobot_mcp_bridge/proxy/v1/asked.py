@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from autobot_mcp_bridge.model.errors import INVALID_REQUEST
-from autobot_mcp_bridge.policy.principals import Key, Principal, holder
+from autobot_mcp_bridge.policy.principals import Key, Principal, principal_of
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.incoming import Refusal
 from autobot_mcp_bridge.proxy.replies import error_reply
@@ -33,7 +33,7 @@ class Asked:
     cursor: str = ""
 
     def caller_of(self, served: Served) -> Principal:
-        return holder(self.key, served.spec.instance, self.context)
+        return principal_of(self.key, served.spec.instance, self.context)
 
 
 def limit_of(text: str) -> int:
