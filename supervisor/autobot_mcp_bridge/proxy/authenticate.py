@@ -38,6 +38,7 @@ from autobot_mcp_bridge.proxy.served import Served
 from autobot_mcp_bridge.proxy.wellknown import metadata_url
 
 KEY_HEADER = "X-API-Key"
+NOBODY = ""  # no token has such a digest
 
 
 class Mismatch(Refusal):
@@ -72,7 +73,7 @@ class Authenticator:
         """
         path = request.rel_url.raw_path
         token, second = self._sent(request)
-        digest = digest_of(token) if token is not None else ""
+        digest = digest_of(token) if token is not None else NOBODY
         served = self.bridge.routes.get(path)
         principal = served.tokens.find(digest) if served is not None else None
         key = self._keys.find(digest) if principal is None else None
@@ -147,16 +148,16 @@ class Authenticator:
             self._refuse(request)
         self._keys.used(key)
         context = self._context(request, key)
-        server = served.spec.id if served is not None else parse_path(path)
+        server = parse_path(path)
         if server is not None:
             try:
                 projects.check_call(server.project, context)
             except ProjectMismatchError as error:
                 self._mismatch(request, error, key, context, server.instance)
-        if served is None:
+        if server is None or served is None:
             self.bridge.refusals.refused(Refused.of(request, Reason.UNKNOWN, key, context=context))
             raise Refusal(error_reply(404, INVALID_REQUEST, "there is no such server"))
-        return served, principal_of(key, served.spec.instance, context, beside)
+        return served, principal_of(key, server.instance, context, beside)
 
     def _context(self, request: web.BaseRequest, key: Key) -> str | None:
         try:

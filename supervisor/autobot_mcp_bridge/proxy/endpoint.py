@@ -17,6 +17,7 @@ from autobot_mcp_bridge.proxy.authenticate import Authenticator, Mismatch
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import (
+    EVENT_STREAM,
     Refusal,
     check_headers,
     check_media,
@@ -27,9 +28,14 @@ from autobot_mcp_bridge.proxy.incoming import (
     single,
 )
 from autobot_mcp_bridge.proxy.refusals import Reason, Refused
-from autobot_mcp_bridge.proxy.replies import call_error_reply, error_reply, not_allowed
+from autobot_mcp_bridge.proxy.replies import (
+    call_error_body,
+    error_reply,
+    json_reply,
+    not_allowed,
+)
 from autobot_mcp_bridge.proxy.served import Served
-from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
+from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS, event
 from autobot_mcp_bridge.proxy.v1.api import Api
 from autobot_mcp_bridge.proxy.v1.routes import PREFIX as V1
 from autobot_mcp_bridge.proxy.wellknown import PREFIX, metadata
@@ -147,7 +153,10 @@ class Endpoint:
         client_id = None if isinstance(document, list) else read_message(document).client_id
         if client_id is None:
             raise mismatch
-        return handshake.in_form(call_error_reply(mismatch.error, client_id), accepts)
+        told = call_error_body(mismatch.error, client_id)
+        if accepts.json:
+            return json_reply(told)
+        return web.Response(body=event(told), content_type=EVENT_STREAM)
 
 
 def _log_access(request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:

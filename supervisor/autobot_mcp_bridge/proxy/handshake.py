@@ -63,11 +63,11 @@ async def post(
         )
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
-        return in_form(call_error_reply(error, client_id), accepts)
+        return _in_form(call_error_reply(error, client_id), accepts)
     incoming.forget()
     if isinstance(begun, bytes):
         served.counts.calls["ok"] += 1
-        return in_form(json_reply(begun), accepts)
+        return _in_form(json_reply(begun), accepts)
     if session.primed:
         begun.call.touched -= KEEP_ALIVE - STREAM_AFTER
     sessions = served.conversations.sessions
@@ -189,9 +189,9 @@ async def _initialize(
         )
     except CallError as error:
         served.counts.calls[error.cause.word] += 1
-        return in_form(call_error_reply(error, client_id), accepts)
+        return _in_form(call_error_reply(error, client_id), accepts)
     served.counts.calls["ok"] += 1
-    reply = in_form(json_reply(body), accepts)
+    reply = _in_form(json_reply(body), accepts)
     if session is not None:
         reply.headers[SESSION_HEADER] = session.id
     return reply
@@ -205,7 +205,7 @@ async def _take(served: Served, session: Session, incoming: Incoming) -> None:
         served.conversations.tell(session, incoming.message)
 
 
-def in_form(reply: web.Response, accepts: Accepts) -> web.Response:
+def _in_form(reply: web.Response, accepts: Accepts) -> web.Response:
     """An answer that was there at once, as a stream of one event for who takes nothing else."""
     if accepts.json or reply.status != 200 or not isinstance(reply.body, bytes):
         return reply

@@ -33,6 +33,12 @@ class Reason(StrEnum):
     UNKNOWN = "server_unknown"
 
 
+# Of these nobody knows who has asked; any other is the holder's of a credential that is known.
+_STRANGERS = frozenset(
+    {Reason.HOST, Reason.ORIGIN, Reason.NO_CREDENTIAL, Reason.NOT_VALID, Reason.ISSUER}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """One refusal.
@@ -41,7 +47,7 @@ class Refused:
         reason: why.
         method: of HTTP.
         path: as it was sent.
-        key: of a caller who is known by one; None for a stranger.
+        key: of a caller who is known by one; None for a stranger, and for who has a token.
         context: the project that a known caller comes from.
         instance: the server in question, where the caller may know of it.
         detail: a sentence without secrets.
@@ -89,7 +95,7 @@ class Refusals:
         a budget, for strangers choose how many there are.
         """
         self.counts[it.reason] += 1
-        if it.key is None and not self._strangers.take(time.monotonic()):
+        if it.reason in _STRANGERS and not self._strangers.take(time.monotonic()):
             return
         log.info(
             "refused: %s: %s %s%s%s",

@@ -69,7 +69,8 @@ class Api:
         query = request.rel_url.query
         for name in query:
             if name not in route.query or len(query.getall(name)) > 1:
-                raise bad_query(f"{name[:64]!a}", f"each of {list(route.query)} once")
+                allowed = f"each of {', '.join(route.query)} once" if route.query else "none here"
+                raise bad_query(ascii(name[:64]), allowed)
         if "limit" in query:
             limit = limit_of(query["limit"])
         if "cursor" in query:
