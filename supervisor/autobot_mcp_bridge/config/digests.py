@@ -61,10 +61,11 @@ Change = Callable[[list[R], float], list[R]]
 
 @dataclass(frozen=True, slots=True)
 class Scan(Generic[R]):
-    """Every file's records; a file that is broken has none, and a problem."""
+    """Every file's records; one that is broken has none, a problem, and its name in `broken`."""
 
     records: Mapping[str, tuple[R, ...]]
     problems: tuple[Problem, ...]
+    broken: tuple[str, ...] = ()
 
 
 def digest_of(token: str) -> str:
@@ -177,7 +178,8 @@ class DigestStore(ABC, Generic[R]):
                 problems.append(Problem(str(path), "", "", str(error).partition(": ")[2]))
             except Exception as error:  # noqa: BLE001 - one file never holds up another's revocations
                 problems.append(Problem(str(path), "", "", f"cannot be understood: {error!r:.200}"))
-        return Scan(records, tuple(problems))
+        broken = tuple(path.stem for path in files if path.stem not in records)
+        return Scan(records, tuple(problems), broken)
 
     def digests(self) -> dict[str, tuple[R, ...]]:
         """A file's name to its records; ask a record's `counts` at each use."""

@@ -8,20 +8,29 @@ from autobot_mcp_bridge.policy.principals import Key
 
 
 class KeyTable:
-    """All keys of one host, found by the sha256 of their secret."""
+    """All keys of one host, found by the sha256 of their secret.
+
+    Attributes:
+        changes: how many uses there were, so that whoever writes them down knows what is new.
+    """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._by_digest: Mapping[str, Key] = {}
+        self._broken: frozenset[str] = frozenset()  # tenants whose keys cannot be read now
         self._uses: dict[tuple[str, str], int] = {}
-        self._changed = False
+        self.changes = 0
 
-    def put(self, records: Mapping[str, Iterable[KeyRecord]]) -> None:
-        """Put other keys in the place of all that there are, by tenant."""
+    def put(self, records: Mapping[str, Iterable[KeyRecord]], broken: Iterable[str] = ()) -> None:
+        """Put other keys in the place of all that there are, by tenant.
+
+        Of a tenant whose file is broken no key counts; its uses are kept, for it may be mended.
+        """
         keys = [_key(tenant, record) for tenant, found in records.items() for record in found]
         self._by_digest = {key.sha256: key for key in keys}
-        there = {(key.tenant, key.id) for key in keys}
-        self._uses = {name: when for name, when in self._uses.items() if name in there}
+        self._broken = frozenset(broken)
+        there = self._named()
+        self._uses = {name: when for name, when in self._uses.items() if self._keeps(name, there)}
 
     def find(self, digest: str) -> Key | None:
         """The key whose secret has this digest, unless it has expired."""
@@ -38,25 +47,28 @@ class KeyTable:
     def used(self, key: Key) -> None:
         """Somebody has come in with it; nothing is written here."""
         self._uses[key.tenant, key.id] = int(self._now())
-        self._changed = True
+        self.changes += 1
 
     def recall(self, uses: Uses) -> None:
         """What an earlier process knew of the keys that there are; what is newer stays."""
-        there = {(key.tenant, key.id) for key in self._by_digest.values()}
+        there = self._named()
         for tenant, found in uses.items():
             for key_id, when in found.items():
-                if (name := (tenant, key_id)) in there:
+                if self._keeps(name := (tenant, key_id), there):
                     self._uses[name] = max(when, self._uses.get(name, 0))
 
-    def fresh_uses(self) -> Uses | None:
-        """All uses, by tenant and key; None if there was none since they were asked for last."""
-        if not self._changed:
-            return None
-        self._changed = False
+    def uses(self) -> Uses:
+        """When each key was used last, by tenant and key."""
         found: Uses = {}
         for (tenant, key_id), when in sorted(self._uses.items()):
             found.setdefault(tenant, {})[key_id] = when
         return found
+
+    def _named(self) -> set[tuple[str, str]]:
+        return {(key.tenant, key.id) for key in self._by_digest.values()}
+
+    def _keeps(self, name: tuple[str, str], there: set[tuple[str, str]]) -> bool:
+        return name in there or name[0] in self._broken
 
 
 def _key(tenant: str, record: KeyRecord) -> Key:

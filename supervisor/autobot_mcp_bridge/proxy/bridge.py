@@ -197,7 +197,7 @@ class Bridge:
             for served in self.routes.values():
                 served.follow()
         await self._look_at_host()
-        self.keys.put(keys.records)
+        self.keys.put(keys.records, keys.broken)
         for served in self.routes.values():
             records = scan.records.get(served.spec.instance, ())
             served.admit(index_tokens(served.spec, records))

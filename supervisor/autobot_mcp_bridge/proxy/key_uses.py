@@ -21,6 +21,7 @@ class KeyUses:
         self._table = table
         self._path = path
         self._saved = time.monotonic()
+        self._written = table.changes
         self._failing = False
 
     async def recall(self) -> None:
@@ -34,12 +35,12 @@ class KeyUses:
     async def save(self) -> None:
         """Write the uses down if there were any; that it cannot be is told once, and no fault."""
         self._saved = time.monotonic()
-        uses = self._table.fresh_uses()
-        if uses is None:
+        changes = self._table.changes
+        if changes == self._written:
             return
         try:
-            await asyncio.to_thread(write_uses, self._path, uses)
-            self._failing = False
+            await asyncio.to_thread(write_uses, self._path, self._table.uses())
+            self._written, self._failing = changes, False
         except OSError as error:
             if not self._failing:
                 log.warning("%s: cannot be written: %s", self._path, error.strerror)

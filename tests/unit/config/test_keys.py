@@ -148,6 +148,7 @@ def test_a_broken_record_shuts_out_its_own_tenant_and_is_told(store, tmp_path, c
 
     assert set(scan.records) == {"good"}
     assert [problem.file for problem in scan.problems] == [str(path)]
+    assert scan.broken == ("bad",)
     with pytest.raises(DataError):
         store.new("bad", ORDER)
 

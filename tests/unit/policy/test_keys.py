@@ -53,23 +53,35 @@ def test_a_key_that_was_shown_counts_while_it_says_the_same(table):
     assert not table.holds(key)
 
 
-def test_uses_are_kept_for_keys_that_there_are_and_told_once(table):
+def test_uses_are_kept_for_keys_that_there_are_and_counted(table):
     table.recall({"acme": {"00000001": 50}, "gone": {"00000001": 60}})
-    assert table.fresh_uses() is None
+    assert table.changes == 0
     table.used(table.find("b" * 64))
 
-    assert table.fresh_uses() == {"acme": {"00000001": 50}, "rival": {"00000001": 100}}
-    assert table.fresh_uses() is None
+    assert table.changes == 1
+    assert table.uses() == {"acme": {"00000001": 50}, "rival": {"00000001": 100}}
 
     table.put({"acme": [record()]})
     table.used(table.find("a" * 64))
-    assert table.fresh_uses() == {"acme": {"00000001": 100}}
+    assert table.uses() == {"acme": {"00000001": 100}}
+
+
+def test_uses_outlive_a_broken_file_and_not_the_end_of_a_key(table):
+    table.used(table.find("a" * 64))
+    table.used(table.find("b" * 64))
+
+    table.put({"rival": []}, broken=["acme"])
+    assert table.find("a" * 64) is None
+    table.recall({"acme": {"00000002": 7}})
+    table.put({"acme": [record(), record("c" * 64, "00000002")]})
+
+    assert table.uses() == {"acme": {"00000001": 100, "00000002": 7}}
 
 
 def test_an_older_use_does_not_replace_a_newer_one(table):
     table.used(table.find("a" * 64))
     table.recall({"acme": {"00000001": 5}})
-    assert table.fresh_uses() == {"acme": {"00000001": 100}}
+    assert table.uses() == {"acme": {"00000001": 100}}
 
 
 def test_a_principal_is_the_key_in_its_project_whatever_its_secret(table):

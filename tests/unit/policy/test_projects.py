@@ -71,6 +71,15 @@ def test_overseers_see_all_projects_only_while_they_come_from_none():
             assert may_view(key(roles=roles), project, context) is sees, (roles, project, context)
 
 
+def test_a_refusal_says_what_to_send():
+    with pytest.raises(ProjectMismatchError, match="which X-Project has to name"):
+        check_call("web", None)
+    with pytest.raises(ProjectMismatchError, match="another project than shop"):
+        check_call("web", "shop")
+    with pytest.raises(ProjectMismatchError, match="X-Project says 'shop'"):
+        check_named("web", "shop")
+
+
 def test_a_refusal_tells_the_callers_own_words_only_and_not_all_of_them():
     with pytest.raises(ProjectMismatchError) as caught:
         check_call("secret-project", "web")
