@@ -104,7 +104,7 @@ class Refusals:
             it.path[:_LONGEST_PATH],
             "" if it.key is None else _known(it.key, it.context),
             f": {it.detail}" if it.detail else "",
-            extra={"MCP_INSTANCE": it.instance, "MCP_CAUSE": it.reason.value},
+            extra={"MCP_INSTANCE": it.instance},
         )
 
 
