@@ -11,9 +11,12 @@ from yarl import URL
 from autobot_mcp_bridge.config.digests import digest_of
 from autobot_mcp_bridge.config.keys import KeyRecord
 from autobot_mcp_bridge.model.agents import Role
-from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.errors import Cause
+from autobot_mcp_bridge.model.host import HostSettings, Http
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.jwks import KeysUnavailableError
 from autobot_mcp_bridge.policy.keys import KeyTable
+from autobot_mcp_bridge.policy.oauth import ScopeError
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.authenticate import Authenticator, Mismatch
 from autobot_mcp_bridge.proxy.incoming import Refusal
@@ -179,3 +182,60 @@ async def test_a_use_is_noted_of_a_key_in_its_own_tenant_only(bridge):
     path = "/t/acme/s/files/mcp"
     await outcome(authenticator, path, request_of(path, "key", None, None))
     assert list(bridge.keys.uses()) == ["acme"]
+
+
+async def test_a_use_of_v1_is_noted_as_well(bridge):
+    Authenticator(bridge, HostSettings()).holder(request_of("/v1/servers", "key", None, None))
+
+    assert list(bridge.keys.uses()) == ["acme"]
+
+
+async def test_a_mismatch_is_403_where_there_is_no_id_to_answer(bridge):
+    authenticator = Authenticator(bridge, HostSettings())
+    with pytest.raises(Mismatch) as caught:
+        await authenticator(request_of("/t/acme/p/web/s/files/mcp", "shop key", None, None))
+
+    assert caught.value.reply.status == 403
+    assert caught.value.error.cause is Cause.PROJECT_MISMATCH
+
+
+class Issuer:
+    """An issuer's judge of one token; `fails` is what it raises."""
+
+    def __init__(self, fails=None):
+        self.fails = fails
+
+    async def judge(self, token, digest):
+        assert digest == digest_of(token)
+        if isinstance(self.fails, KeysUnavailableError):
+            raise self.fails
+        return "grant" if token == "wrong" else None
+
+    def admit(self, grant, resource):
+        assert (grant, resource) == ("grant", "resource")
+        if self.fails is not None:
+            raise self.fails
+        return Principal("s" * 64, "acme.web.files")
+
+
+@pytest.mark.parametrize(("fails", "status", "reason"), [(None, None, None), (KeysUnavailableError(), 503, Reason.ISSUER), (ScopeError(("mcp:acme",)), 403, Reason.SCOPE)])  # fmt: skip
+async def test_what_an_issuer_says_of_a_token_is_believed_and_its_refusals_are_noted(
+    bridge, fails, status, reason
+):
+    path = "/t/acme/p/web/s/files/mcp"
+    bridge.routes[path].resource = "resource"
+    bridge.access = Issuer(fails)
+    authenticator = Authenticator(bridge, HostSettings(http=Http(public_url="https://mcp.example")))
+    request = request_of(path, "wrong", None, None)  # no token of ours
+
+    if status is None:
+        assert (await authenticator(request))[1].digest == "s" * 64
+        assert not +bridge.refusals.counts
+    else:
+        with pytest.raises(Refusal) as caught:
+            await authenticator(request)
+        assert caught.value.reply.status == status
+        assert list((+bridge.refusals.counts).elements()) == [reason]
+    with pytest.raises(Refusal) as caught:
+        await authenticator(request_of(path, "wrong", "key", None))
+    assert caught.value.reply.status == 401
