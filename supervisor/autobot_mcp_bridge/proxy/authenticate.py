@@ -13,13 +13,13 @@ from autobot_mcp_bridge.model.names import parse_path
 from autobot_mcp_bridge.model.scopes import fill
 from autobot_mcp_bridge.policy import projects
 from autobot_mcp_bridge.policy.jwks import RETRY, KeysUnavailableError
+from autobot_mcp_bridge.policy.keys import Holders
 from autobot_mcp_bridge.policy.oauth import ScopeError
 from autobot_mcp_bridge.policy.principals import (
     Key,
     Principal,
     digest_of,
     key_of,
-    principal_of,
     token_of,
 )
 from autobot_mcp_bridge.policy.projects import ProjectMismatchError
@@ -61,6 +61,7 @@ class Authenticator:
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
         self.bridge = bridge
         self._keys = bridge.keys
+        self._holders = Holders()
         self._scopes = settings.oauth.scopes
         self._public_url = settings.http.public_url if bridge.access is not None else None
 
@@ -157,7 +158,7 @@ class Authenticator:
         if server is None or served is None:
             self.bridge.refusals.refused(Refused.of(request, Reason.UNKNOWN, key, context=context))
             raise Refusal(error_reply(404, INVALID_REQUEST, "there is no such server"))
-        return served, principal_of(key, server.instance, context, beside)
+        return served, self._holders.principal(key, server, context, beside)
 
     def _context(self, request: web.BaseRequest, key: Key) -> str | None:
         try:

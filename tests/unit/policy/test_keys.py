@@ -4,7 +4,9 @@ import pytest
 
 from autobot_mcp_bridge.config.keys import KeyRecord
 from autobot_mcp_bridge.model.agents import Role, is_agent_id, is_agent_type
-from autobot_mcp_bridge.policy.keys import KeyTable
+from autobot_mcp_bridge.model.names import ServerId
+from autobot_mcp_bridge.policy import keys
+from autobot_mcp_bridge.policy.keys import Holders, KeyTable
 from autobot_mcp_bridge.policy.principals import Principal, key_of, principal_of
 
 
@@ -119,6 +121,25 @@ def test_a_token_beside_a_key_ends_the_principal_with_whichever_is_first(table, 
     principal = principal_of(found.find("a" * 64), "acme.files", None, beside)
 
     assert (principal.expires, principal.token) == (both, "t" * 64)
+
+
+def test_a_principal_is_made_once_and_anew_when_its_key_or_token_is_another(table, monkeypatch):
+    holders, server = Holders(), ServerId("acme", None, "files")
+    key, token = table.find("a" * 64), Principal("t" * 64, "acme.files", 150.0)
+    first = holders.principal(key, server, None, None)
+    assert holders.principal(key, server, None, None) is first
+    assert holders.principal(key, server, "web", None).project == "web"
+    assert holders.principal(key, server, None, token).expires == 150.0
+    assert holders.principal(key, server, None, None) == first
+    ended = Principal("t" * 64, "acme.files", 120.0)
+    assert holders.principal(key, server, None, ended).expires == 120.0
+
+    table.put({"acme": [record(expires=110.0)]})
+    assert holders.principal(table.find("a" * 64), server, None, None).expires == 110.0
+
+    monkeypatch.setattr(keys, "MAX_HOLDERS", 1)
+    for project in ("web", "shop"):
+        assert holders.principal(key, server, project, None).project == project
 
 
 @pytest.mark.parametrize("value", ["", "  ", "x" * 9000])
