@@ -57,6 +57,22 @@ REQUIREMENTS = (
     Requirement("SM-82", "secrets are redacted by pattern and by value", "SM-82"),
     Requirement("SM-83", "all log records are redacted, tracebacks included", "SM-83"),
     Requirement("SM-84", "records are for their owner only, and files are turned over", "SM-84"),
+    Requirement("NV-24", "a project's server is listed and called from that project only", "NV-24"),
+    Requirement(
+        "NV-25", "from another project: mcp_server_project_mismatch, and no upstream call", "NV-25"
+    ),
+    Requirement(
+        "NV-26", "from another project the routes of /v1 about a server answer 403", "NV-26"
+    ),
+    Requirement("NV-27", "every refusal is taken note of", "NV-27"),
+    Requirement("NV-28", "a server without a project is shared by its tenant", "NV-28"),
+    Requirement(
+        "NV-29", "tenant_admin and security_officer without a project see all projects", "NV-29"
+    ),
+    Requirement("NV-30", "no secret is told again once it was printed", "NV-30, for API keys"),
+    Requirement(
+        "SM-01", "agent id and type match their patterns whole; both missing: one error", "SM-01"
+    ),
     Requirement("AB-39", "each server is an instance of one template unit", "AB-39"),
     Requirement("AB-40", "the template is hardened at least as AutoBot's is", "AB-40"),
     Requirement("AB-41", "processor, memory, tasks and open files are limited", "AB-41"),
@@ -78,11 +94,6 @@ REQUIREMENTS = (
         "use and limits of each unit's cgroup are told, limits of others than ours, and what "
         "cannot be read",
         "AB-47, under own names",
-    ),
-    Requirement(
-        "SM-01",
-        "who calls is AGENT_ID and AGENT_TYPE, matched in full; both missing are one error",
-        "SM-01, asked for by --identity",
     ),
     Requirement(
         "SM-07", "a stdio server is what a client that knows only stdio gets", "SM-07, stdio"

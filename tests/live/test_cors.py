@@ -23,6 +23,8 @@ NEEDED = {
     "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
+    "x-api-key",
+    "x-project",
 }
 ASKED = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "mcp-method"}
 

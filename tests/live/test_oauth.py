@@ -13,9 +13,10 @@ import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 
 from support.bridge import Bridge, new_token
-from support.client import text_of
+from support.client import answer_to, code_of, text_of
 from support.fakes import echo, path_of
 from support.issuer import Issuer, SigningKey, unsigned
+from support.keys import made
 from support.waiting import PATIENCE, eventually
 from support.wire import exchange
 
@@ -91,6 +92,28 @@ async def test_a_token_of_the_issuer_for_a_server_opens_it(bridge, issuer, era):
         assert await client.text("echo", text="across") == "across"
 
 
+async def test_an_access_token_and_a_key_do_not_count_together_and_each_does_alone(bridge, issuer):
+    token = await issuer.token(PUBLIC + FILES, "mcp:acme")
+    key, _ = await made(bridge, "acme", "web")
+
+    both = await post(bridge, FILES, token, **{"X-API-Key": key})
+
+    assert both.comparable == (await post(bridge, FILES, new_token())).comparable
+    assert both.status == 401
+    assert await counts(bridge, FILES, token)
+    assert await counts(bridge, FILES, key)
+
+
+async def test_an_access_token_comes_from_the_project_of_its_route(bridge, issuer):
+    async with bridge.modern("acme.web.files") as client:
+        client.token = await issuer.token(PUBLIC + FILES, "mcp:acme")
+        message = client.call_of("echo", {"text": "x"}, ident=1)
+        own = await client.send(message, headers={"X-Project": "web"})
+        other = await client.send(message, headers={"X-Project": "shop"})
+    assert text_of(answer_to(own, 1)) == "x"
+    assert code_of(answer_to(other, 1)) == "mcp_server_project_mismatch"
+
+
 async def test_static_tokens_count_beside_those_of_the_issuer(bridge):
     async with bridge.session("acme.web.files") as session:
         assert await session.text("echo", text="across") == "across"
@@ -110,13 +133,16 @@ async def test_static_tokens_count_beside_those_of_the_issuer(bridge):
 async def test_a_challenge_says_where_to_get_a_token_whether_the_server_exists_or_not(
     bridge, path, scope
 ):
-    for headers in ({}, {"X-Api-Key": "x"}):
+    for headers in ({}, {"X-Project": "web"}):
         response = await post(bridge, path, **headers)
         assert response.status == 401
         assert response.header("WWW-Authenticate") == challenge(path, scope=scope)
-    refused = await post(bridge, path, new_token())
-    assert refused.status == 401
-    assert refused.header("WWW-Authenticate") == challenge(path, "invalid_token", scope)
+    for refused in (
+        await post(bridge, path, new_token()),
+        await post(bridge, path, **{"X-Api-Key": "x"}),
+    ):
+        assert refused.status == 401
+        assert refused.header("WWW-Authenticate") == challenge(path, "invalid_token", scope)
 
 
 async def test_a_malformed_path_has_no_metadata_to_be_told_of(bridge):

@@ -8,8 +8,11 @@ import pytest
 import pytest_asyncio
 
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.model.agents import Role
 from support.bridge import Bridge, new_token
 from support.fakes import echo, hostile
+from support.keys import made
+from support.keys import store as keys
 from support.waiting import eventually
 from support.wire import WITHIN, Connection
 
@@ -108,7 +111,43 @@ async def forms(bridge):
         ],
         "two tokens": [("Authorization", f"Bearer {valid} {new_token()}")],
         "X-Api-Key": [("X-Api-Key", valid)],
+        **await of_keys(bridge, valid),
         **{f"token {name}": [("Authorization", f"Bearer {t}")] for name, t in elsewhere.items()},
+    }
+
+
+async def of_keys(bridge, valid):
+    """Forms with an API key that is not valid at any of these paths."""
+    foreign, _ = await made(bridge, "rival")
+    bound, _ = await made(bridge, "rival", "web", roles=[Role.TENANT_ADMIN])
+    old, _ = await made(bridge, "acme", expires=time.time() - 60)
+    gone, record = await made(bridge, "acme")
+    keys(bridge).revoke("acme", record.id)
+    await bridge.reload()
+    own, _ = await made(bridge, "acme", "web")
+    values = {"of rival": foreign, "bound": bound, "expired": old, "revoked": gone}
+    return {
+        **{f"X-Api-Key {name}": [("X-Api-Key", key)] for name, key in values.items()},
+        **{
+            f"token that is a key {name}": [("Authorization", f"Bearer {key}")]
+            for name, key in values.items()
+        },
+        **{
+            f"token beside a key {name}": [
+                ("Authorization", f"Bearer {valid}"),
+                ("X-Api-Key", key),
+            ]
+            for name, key in values.items()
+        },
+        "token that is a key, and a project": [
+            ("Authorization", f"Bearer {foreign}"),
+            ("X-Project", "web"),
+        ],
+        "token wrong beside a right key": [
+            ("Authorization", f"Bearer {new_token()}"),
+            ("X-Api-Key", own),
+        ],
+        "X-Api-Key twice": [("X-Api-Key", own), ("X-Api-Key", own)],
     }
 
 
@@ -170,9 +209,9 @@ async def test_each_form_gets_one_answer_on_every_method_and_in_every_state(brid
     challenges = {
         form: dict(headers)["WWW-Authenticate"] for form, (_, headers, _) in table.items()
     }
-    assert challenges["none"] == challenges["in the query"] == challenges["X-Api-Key"] == "Bearer"
+    assert challenges["none"] == challenges["in the query"] == "Bearer"
     for form, challenge in challenges.items():
-        if form.startswith("token "):
+        if form.startswith(("token ", "X-Api-Key")):
             assert 'error="invalid_token"' in challenge, form
         assert "resource_metadata" not in challenge
     # Which token is wrong, and why, is not to be seen either.

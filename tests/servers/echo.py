@@ -73,7 +73,11 @@ class Server:
     def do_tools_list(self, message: Any, ident: Any, params: dict[str, Any]) -> None:
         own = sorted(name[5:] for name in dir(self) if name.startswith("tool_"))
         names = [*own, *self.named, *self.more_tools]
-        start = int(params.get("cursor") or 0)
+        cursor = str(params.get("cursor") or 0)
+        if not (cursor.isascii() and cursor.isdecimal()):
+            error(ident, -32602, "no such cursor")
+            return
+        start = int(cursor)
         end = start + (self.options.page or len(names))
         more = {"nextCursor": str(end)} if end < len(names) else {}
         stdio.result(ident, {"tools": [tool(name) for name in names[start:end]], **more})

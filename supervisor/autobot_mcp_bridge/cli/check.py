@@ -22,6 +22,7 @@ from autobot_mcp_bridge.config.certificates import (
     read_pair,
 )
 from autobot_mcp_bridge.config.errors import DataError, MissingError
+from autobot_mcp_bridge.config.keys import KeyStore
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if not places.config_dir.is_dir():
         raise MissingError(f"{places.config_dir}: no such directory")
     loaded = load(places)
-    problems = (*loaded.problems, *TokenStore(places.tokens_d).scan().problems)
+    digests = (TokenStore(places.tokens_d), KeyStore(places.keys_d))
+    problems = (*loaded.problems, *(each for store in digests for each in store.scan().problems))
     has_units = places.accepted.exists() and has_systemd()
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)

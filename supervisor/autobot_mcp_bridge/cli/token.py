@@ -2,9 +2,8 @@
 
 import argparse
 import time
-from datetime import UTC, datetime
 
-from autobot_mcp_bridge.cli import control
+from autobot_mcp_bridge.cli import control, digests
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
     duration,
@@ -13,7 +12,6 @@ from autobot_mcp_bridge.cli.common import (
     note,
     places_of,
     print_json,
-    print_table,
     server_of,
 )
 from autobot_mcp_bridge.config.headers import header_file, remove_header, write_header
@@ -21,7 +19,6 @@ from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.tokens import DEFAULT_OVERLAP, TokenRecord, TokenStore
 from autobot_mcp_bridge.model.errors import UsageError
 from autobot_mcp_bridge.model.names import ServerId
-from autobot_mcp_bridge.units.apply import Applier
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -58,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
     server = server_of(args.name)
     places = places_of(args)
     store = TokenStore(places.tokens_d)
-    if places.accepted.exists() and not places.tokens_d.is_dir():
-        Applier(places, note).lay()  # made by root alone, the proxy could not read it
+    digests.lay(places, places.tokens_d)
     match args.verb:
         case "new":
             known_server(places, server)
@@ -102,34 +98,16 @@ def _revoke(args: argparse.Namespace, places: Places, server: ServerId, store: T
     ended = store.revoke(server.instance, None if args.all else args.id)
     if args.all:
         remove_header(places, server)
-    if args.json:
-        print_json({"revoked": [record.id for record in ended]})
-    else:
-        note(f"revoked: {', '.join(record.id for record in ended) or 'none, there was no token'}")
+    digests.tell_revoked(ended, "token", as_json=args.json)
 
 
 def _list(args: argparse.Namespace, records: list[TokenRecord]) -> None:
     shown = [_shown(record) for record in records]
     if args.json:
         print_json({"tokens": shown})
-        return
-    keys = ("id", "created", "expires", "counts", "label")
-    rows = [[str(row[key]) if row[key] is not None else "never" for key in keys] for row in shown]
-    print_table([key.upper() for key in keys], rows)
+    else:
+        digests.print_records(("id", "created", "expires", "counts", "label"), shown)
 
 
 def _shown(record: TokenRecord) -> dict[str, object]:
-    return {
-        "id": record.id,
-        "created": _time(record.created),
-        "expires": None if record.expires is None else _time(record.expires),
-        "counts": "yes" if record.counts(time.time()) else "no",
-        "label": record.label,
-    }
-
-
-def _time(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds:g} seconds after 1970"
+    return {**digests.shown(record), "label": record.label}

@@ -70,6 +70,16 @@ class Places:
         return self.state_dir / "tokens.d"
 
     @property
+    def keys_d(self) -> Path:
+        """One file of API keys' digests per tenant; the directory is 0700."""
+        return self.state_dir / "keys.d"
+
+    @property
+    def key_uses(self) -> Path:
+        """When each key was used last, in a directory that the proxy may write."""
+        return self.state_dir / "used.d" / "keys.json"
+
+    @property
     def headers_d(self) -> Path:
         """One 0600 file per server, named by its instance, for `curl -H @FILE`; 0700."""
         return self.state_dir / "headers.d"

@@ -31,7 +31,7 @@ class Source(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Another text when the configuration or the tokens have changed; cheap."""
+        """Another text when the configuration, the tokens or the keys have changed; cheap."""
         ...
 
 
@@ -114,4 +114,6 @@ class AcceptedFile:
 
     def fingerprint(self) -> str:
         places = self._places
-        return mark(places.accepted, places.refused, places.tokens_d, places.enforced)
+        return mark(
+            places.accepted, places.refused, places.tokens_d, places.keys_d, places.enforced
+        )

@@ -14,11 +14,13 @@ MAX_READS = 10
 
 
 def fingerprint(places: Places) -> str:
-    """A digest over the names, times, sizes and inodes of all files of configuration and tokens.
+    """A digest over the names, times, sizes and inodes of all files of configuration, tokens and keys.
 
     Cheap enough for twice a second: it opens no file. Blocks (disk only).
     """
-    return mark(places.host_toml, places.servers_json, places.servers_d, places.tokens_d)
+    return mark(
+        places.host_toml, places.servers_json, places.servers_d, places.tokens_d, places.keys_d
+    )
 
 
 def mark(*paths: Path) -> str:

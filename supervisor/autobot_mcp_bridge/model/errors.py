@@ -44,6 +44,7 @@ class Cause(Enum):
     TASK_UNKNOWN = ("task_unknown", 200, INVALID_PARAMS)
     DUPLICATE_ID = ("duplicate_id", 400, INVALID_REQUEST)
     INPUT_LATE = ("input_late", 200, INVALID_PARAMS)
+    PROJECT_MISMATCH = ("mcp_server_project_mismatch", 200, UNAVAILABLE)
     # in flight, or the start that the call asked for failed
     START_FAILED = ("start_failed", 200, UNAVAILABLE)
     CRASHED = ("server_crashed", 200, UNAVAILABLE)

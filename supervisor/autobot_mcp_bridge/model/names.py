@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 PART = r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?"
@@ -31,6 +32,7 @@ UNIT_SUFFIXES = frozenset(
         "scope",
     }
 )
+_LONGEST_PATH = len("/t//p//s//mcp") + 3 * 32
 _PART = re.compile(PART)
 _ENDPOINT = re.compile(rf"/t/(?P<tenant>{PART})(?:/p/(?P<project>{PART}))?/s/(?P<name>{PART})/mcp")
 
@@ -118,6 +120,12 @@ def parse_instance(text: str) -> ServerId:
 
 def parse_path(path: str) -> ServerId | None:
     """Which server a URL path would be the endpoint of, whether there is one or not."""
+    return _parsed(path) if len(path) <= _LONGEST_PATH else None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(path: str) -> ServerId | None:
+    """The holders of API keys have it asked at each call: 5 us without the cache."""
     match = _ENDPOINT.fullmatch(path)
     if match is None:
         return None

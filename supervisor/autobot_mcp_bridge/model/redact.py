@@ -21,7 +21,7 @@ _KEY = re.compile(
 )
 _TOKEN = re.compile(
     r"(?=[sgxmAeh])(?:\b(?:sk-[\w-]{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|xox[a-z]-[\w-]{8,}"
-    r"|mcpb_[\w-]{8,}|AKIA[0-9A-Z]{12,}|hv[sbr]\.[\w-]{8,}|s\.[A-Za-z0-9]{24,})"
+    r"|mcp[bk]_[\w-]{8,}|AKIA[0-9A-Z]{12,}|hv[sbr]\.[\w-]{8,}|s\.[A-Za-z0-9]{24,})"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?)"
 )
 _LONG = re.compile(r"(?<![A-Za-z0-9+_-])[A-Za-z0-9+_-]{32,}={0,2}")

@@ -18,6 +18,8 @@ REQUEST_HEADERS = (
     "Mcp-Method",
     "Mcp-Name",
     "Mcp-Session-Id",
+    "X-API-Key",
+    "X-Project",
 )
 EXPOSED = "Mcp-Session-Id, WWW-Authenticate"
 # Seconds for which a browser need not ask again; a change of the configuration counts after that.

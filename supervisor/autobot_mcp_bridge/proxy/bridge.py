@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol, Self
 
 from autobot_mcp_bridge.channels.instance import Instance
+from autobot_mcp_bridge.config.keys import KeyStore
 from autobot_mcp_bridge.config.load import Loaded
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
@@ -20,8 +21,11 @@ from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.promises import Facts, broken
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
+from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
+from autobot_mcp_bridge.proxy.key_uses import KeyUses
+from autobot_mcp_bridge.proxy.refusals import Refusals
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
 from autobot_mcp_bridge.proxy.tls import Tls
 from autobot_mcp_bridge.runtimes.base import Command, News, Runtime
@@ -90,8 +94,12 @@ class Bridge:
         self.host_facts: Facts = {}
         self.reload_wanted = asyncio.Event()
         self.loaded = 0  # configurations put to use so far
+        self.keys = KeyTable()
+        self.refusals = Refusals()
         self.restart_wanted = False  # the host's settings on the disk are not those in force
         self._tokens = TokenStore(places.tokens_d)
+        self._keys = KeyStore(places.keys_d)
+        self._uses = KeyUses(self.keys, places.key_uses)
         self._tasks: dict[Instance, asyncio.Task[None]] = {}
         self._left = False  # the servers and sessions are the next proxy's
         self._group = asyncio.TaskGroup()
@@ -103,6 +111,7 @@ class Bridge:
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         await self.reload()
+        await self._uses.recall()
         self._watcher = self._group.create_task(self._watch())
         return self
 
@@ -112,6 +121,7 @@ class Bridge:
         if not self._left:
             await self.close_servers()
         await self.runtime.close()
+        await self._uses.save()
         await self._group.__aexit__(None, None, None)
 
     async def close_servers(self) -> None:
@@ -181,7 +191,8 @@ class Bridge:
             loaded = Loaded((), self.settings, (UNREADABLE,), "", found=True)
         scan = await asyncio.to_thread(self._tokens.scan)
         refused = await asyncio.to_thread(self._source.refused)
-        problems = (*loaded.problems, *refused, *scan.problems)
+        keys = await asyncio.to_thread(self._keys.scan)
+        problems = (*loaded.problems, *refused, *scan.problems, *keys.problems)
         gone = bool(self.routes) and not loaded.found and not loaded.problems
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
@@ -198,6 +209,7 @@ class Bridge:
             for served in self.routes.values():
                 served.follow()
         await self._look_at_host()
+        self.keys.put(keys.records, keys.broken)
         for served in self.routes.values():
             records = scan.records.get(served.spec.instance, ())
             served.admit(index_tokens(served.spec, records))
@@ -284,6 +296,7 @@ class Bridge:
             self._memory,
             self._keep,
             self.access,
+            self.keys,
         )
 
     def _keep(self, instance: Instance) -> None:
@@ -325,6 +338,7 @@ class Bridge:
                     swept = loop.time()
                     for served in self.routes.values():
                         served.sweep()
+                    await self._uses.save_sometimes()
             except Exception:
                 log.exception("fault while keeping the configuration")
 

@@ -7,16 +7,18 @@ from aiohttp import web
 
 from autobot_mcp_bridge.model.errors import INTERNAL_ERROR, INVALID_REQUEST
 from autobot_mcp_bridge.model.host import HostSettings
+from autobot_mcp_bridge.model.server import Caps
 from autobot_mcp_bridge.model.versions import MODERN, Era
 from autobot_mcp_bridge.policy.cors import Cors
 from autobot_mcp_bridge.policy.forwarded import HEADER, Forwarded
 from autobot_mcp_bridge.policy.origin import OriginRule, hosts_of
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy import handshake, modern, recording
-from autobot_mcp_bridge.proxy.authenticate import Authenticator
+from autobot_mcp_bridge.proxy.authenticate import Authenticator, Mismatch
 from autobot_mcp_bridge.proxy.bridge import Bridge
 from autobot_mcp_bridge.proxy.handshake import VERSION_HEADER
 from autobot_mcp_bridge.proxy.incoming import (
+    EVENT_STREAM,
     Refusal,
     check_headers,
     check_media,
@@ -26,9 +28,17 @@ from autobot_mcp_bridge.proxy.incoming import (
     read_message,
     single,
 )
-from autobot_mcp_bridge.proxy.replies import error_reply, not_allowed
+from autobot_mcp_bridge.proxy.refusals import Reason, Refused
+from autobot_mcp_bridge.proxy.replies import (
+    call_error_body,
+    error_reply,
+    json_reply,
+    not_allowed,
+)
 from autobot_mcp_bridge.proxy.served import Served
-from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS
+from autobot_mcp_bridge.proxy.streams import ANSWER_HEADERS, event
+from autobot_mcp_bridge.proxy.v1.api import Api
+from autobot_mcp_bridge.proxy.v1.routes import PREFIX as V1
 from autobot_mcp_bridge.proxy.wellknown import PREFIX, metadata
 
 # What the access log shows for a client that went before its answer, as nginx has it.
@@ -41,12 +51,14 @@ access = logging.getLogger("autobot_mcp_bridge.access")
 
 
 class Endpoint:
-    """Answers `/t/…`, and the metadata of it where an issuer is configured."""
+    """Answers `/t/…` and `/v1/…`, and the metadata of the former where an issuer is configured."""
 
     def __init__(self, bridge: Bridge, settings: HostSettings) -> None:
         self._settings = settings
         self._trail = bridge.trail
         self._authenticate = Authenticator(bridge, settings)
+        self._refusals = bridge.refusals
+        self._api = Api(bridge, self._authenticate)
         self._origins = OriginRule(hosts_of(settings.http), settings.http.allowed_origins)
         self._cors = Cors(settings.http)
         self._forwarded = Forwarded(settings.http.trusted_proxies)
@@ -83,7 +95,14 @@ class Endpoint:
             return web.Response(status=204, headers=self._cors.preflight())
         if request.rel_url.raw_path.startswith(PREFIX):
             return metadata(request, self._settings)
-        served, principal = await self._authenticate(request)
+        if request.rel_url.raw_path.startswith(V1):
+            return await self._api(request)
+        try:
+            served, principal = await self._authenticate(request)
+        except Mismatch as mismatch:
+            if request.method != "POST":
+                raise
+            return await self._tell(request, mismatch)
         match request.method:
             case "POST":
                 return await self._post(request, served, principal)
@@ -101,9 +120,11 @@ class Endpoint:
     def check_origin(self, request: web.BaseRequest) -> None:
         """Host and Origin, before anything else (A3, A4)."""
         if not self._origins.host_allowed(single(request, "Host")):
+            self._refusals.refused(Refused.of(request, Reason.HOST))
             raise Refusal(error_reply(421, INVALID_REQUEST, "this Host is not served here"))
         origin = single(request, "Origin")
         if origin is not None and not self._origins.origin_allowed(origin):
+            self._refusals.refused(Refused.of(request, Reason.ORIGIN))
             raise Refusal(error_reply(403, INVALID_REQUEST, "this Origin is not allowed"))
 
     def _is_preflight(self, request: web.BaseRequest) -> bool:
@@ -119,7 +140,7 @@ class Endpoint:
         await expect_continue(request)
         body = await read_body(request, served.spec.caps.body, self._patience)
         if not served.accepts(principal):  # revoked while the body came
-            raise self._authenticate.refusal(request.rel_url.raw_path, sent=True)
+            raise self._authenticate.refusal(request)
         document = parse_body(body)
         if isinstance(document, list):
             if request.headers.get(VERSION_HEADER) == MODERN:
@@ -134,6 +155,21 @@ class Endpoint:
         # Of this request exactly one record is closed, here or by a stream that outlives it.
         with recording.begin(self._trail, request, served, principal, incoming, era) as record:
             return await post(request, served, principal, incoming, accepts, record)
+
+    async def _tell(self, request: web.BaseRequest, mismatch: Mismatch) -> web.StreamResponse:
+        """Answer a request from another project by its id, and read nothing else of it."""
+        check_headers(request)
+        accepts = check_media(request)
+        await expect_continue(request)
+        body = await read_body(request, Caps().body, self._patience)
+        document = parse_body(body)
+        client_id = None if isinstance(document, list) else read_message(document).client_id
+        if client_id is None:
+            raise mismatch
+        told = call_error_body(mismatch.error, client_id)
+        if accepts.json:
+            return json_reply(told)
+        return web.Response(body=event(told), content_type=EVENT_STREAM)
 
 
 def _log_access(

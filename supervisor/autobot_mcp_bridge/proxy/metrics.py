@@ -94,6 +94,13 @@ class Families(Collector):
             "0 if the issuer of access tokens gave no keys when it was last asked",
             value=float(bridge.access is None or bridge.access.issuer_well),
         )
+        self._refusals = CounterMetricFamily(
+            "mcp_bridge_refusals",
+            "Requests refused before any server was asked, by reason",
+            labels=["reason"],
+        )
+        for reason, number in bridge.refusals.counts.items():
+            self._refusals.add_metric([reason.value], number)
 
     def add(self, served: Served) -> None:
         name, counts = served.spec.instance, served.counts
@@ -123,7 +130,8 @@ class Families(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from (self._calls, self._starts, self._crashes, self._dropped, self._state)
         yield from (self._sessions, self._open_calls, self._breaker, self._openings)
-        yield from (self._uptime, self._between, self._config, self._definition, self._issuer)
+        yield from (self._uptime, self._between, self._config, self._definition)
+        yield from (self._issuer, self._refusals)
 
 
 async def exposition(bridge: Bridge) -> bytes:

@@ -17,13 +17,14 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
-from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
+from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, principal_of
 from autobot_mcp_bridge.proxy.counts import Counts
 from autobot_mcp_bridge.runtimes.base import Command, Runtime
 from autobot_mcp_bridge.sessions.conversations import Conversations
 from autobot_mcp_bridge.sessions.isolated import IsolatedServer
-from autobot_mcp_bridge.sessions.kept import KeptSessions
+from autobot_mcp_bridge.sessions.kept import KeptSession, KeptSessions
 from autobot_mcp_bridge.sessions.listeners import Listeners
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
@@ -60,8 +61,10 @@ class Served:
         memory: Memory,
         keep: Keep,
         access: AccessTokens | None = None,
+        keys: KeyTable | None = None,
     ) -> None:
         self.spec = spec
+        self._keys = keys if keys is not None else KeyTable()
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
@@ -230,14 +233,24 @@ class Served:
     def _restore(self, kept: KeptSessions) -> None:
         """Once: go on with the sessions of the proxy before whose tokens still count."""
         for session in kept.read():
-            principal = self.tokens.find(session.digest)
-            if (grant := session.grant) is not None:
-                principal = Principal(grant.subject, self.spec.instance, grant.expires, grant)
+            principal = self._caller(session)
             # An isolated session has ended with its process.
             if principal is None or is_isolated(self.spec) or not self.accepts(principal):
                 kept.ended(session.id, session.subscriptions)
             else:
                 self.conversations.sessions.restore(session, principal, self.counts.count_drop)
+
+    def _caller(self, session: KeptSession) -> Principal | None:
+        """Whose a session of the proxy before is; None for a credential that has gone."""
+        if (grant := session.grant) is not None:
+            return Principal(grant.subject, self.spec.instance, grant.expires, grant)
+        if (shown := session.key) is None:
+            return self.tokens.find(session.digest)
+        key = self._keys.find(shown.key)
+        beside = self.tokens.find(shown.token) if shown.token is not None else None
+        if key is None or (shown.token is not None and beside is None):
+            return None
+        return principal_of(key, self.spec.instance, shown.project, beside)
 
     def sweep(self) -> None:
         """End the sessions that have expired, and sessions and calls whose token has."""
@@ -246,6 +259,9 @@ class Served:
 
     def accepts(self, principal: Principal) -> bool:
         """Tell whether this caller would be let in now as well."""
+        if (key := principal.key) is not None:
+            token = principal.token
+            return self._keys.holds(key) and (token is None or self.tokens.find(token) is not None)
         if principal.grant is None:
             return self.tokens.find(principal.digest) is not None
         if self._access is None or self.resource is None:

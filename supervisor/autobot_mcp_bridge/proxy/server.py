@@ -21,6 +21,7 @@ from autobot_mcp_bridge.proxy.endpoint import Endpoint
 from autobot_mcp_bridge.proxy.incoming import Refusal
 from autobot_mcp_bridge.proxy.operator import control_app, health_word, operator_app
 from autobot_mcp_bridge.proxy.replies import not_allowed
+from autobot_mcp_bridge.proxy.v1.routes import PREFIX as V1
 from autobot_mcp_bridge.proxy.wellknown import PREFIX as METADATA
 
 # How long open requests may go on at shutdown once the servers have been told to end.
@@ -49,16 +50,16 @@ class Listening:
 
 
 def front(bridge: Bridge, settings: HostSettings) -> connections.Handler:
-    """`/t/…`, its metadata and the one word of `/healthz`; everything else is a fast 404 (F6).
+    """`/t/…`, its metadata, `/v1/…` and the one word of `/healthz`; all else is a fast 404 (F6).
 
-    Three paths need no router: aiohttp's costs a tenth of a call (DECISIONS).
+    So few paths need no router: aiohttp's costs a tenth of a call (DECISIONS).
     """
     endpoint = Endpoint(bridge, settings)
     has_metadata = bridge.access is not None
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.raw_path
-        if path.startswith("/t/") or (has_metadata and path.startswith(METADATA)):
+        if path.startswith(("/t/", V1)) or (has_metadata and path.startswith(METADATA)):
             return await endpoint(request)
         if path == "/healthz":
             return health(request)

@@ -14,6 +14,15 @@ _SUBSCRIPTION = "subscription"  # its name is the session's id, a space, the uri
 _STREAM = "stream"  # its name is the session's id, a space, the stream's name
 
 
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """What a caller has shown: sha256 of a key and of a token beside it, and its project."""
+
+    key: str
+    token: str | None
+    project: str | None
+
+
 @dataclass(slots=True)
 class KeptSession:
     """What was written of a session; `digest` tells whose it is, `stream` its own stream's name."""
@@ -28,6 +37,7 @@ class KeptSession:
     subscriptions: set[str] = field(default_factory=set)
     streams: list[Any] = field(default_factory=list)
     grant: Grant | None = None  # of a caller with an access token
+    key: ShownKey | None = None  # of a caller with an API key
 
 
 class KeptSessions:
@@ -39,14 +49,16 @@ class KeptSessions:
 
     def write(self, session: "Session") -> None:
         """It was opened, or its level or its caller's access token has changed."""
-        grant = session.principal.grant
+        principal = session.principal
+        grant, key = principal.grant, principal.key
         value = {
-            "digest": session.principal.digest,
+            "digest": principal.digest,
             "version": session.version,
             "level": session.level,
             "stream": session.streams.own.name,
             "client": [session.client.capabilities, session.client.info],
             "grant": grant.memo() if grant is not None else None,
+            "key": [key.sha256, principal.token, principal.project] if key is not None else None,
         }
         self._memory.put(_SESSION, self._instance, session.id, value)
 
@@ -87,7 +99,7 @@ class KeptSessions:
         return list(found.values())
 
 
-def _read(session_id: str, value: object) -> KeptSession | None:
+def _read(session_id: str, value: Any) -> KeptSession | None:
     match value:
         case [str(digest), str(version), (str() | None) as level]:  # of a release before
             return KeptSession(session_id, digest, version, level)
@@ -101,5 +113,13 @@ def _read(session_id: str, value: object) -> KeptSession | None:
         }:
             kept = KeptSession(session_id, digest, version, level, stream, capabilities, info)
             kept.grant = Grant.recall(digest, grant) if grant is not None else None
+            kept.key = _shown(value.get("key"))
             return kept
+    return None
+
+
+def _shown(memo: object) -> ShownKey | None:
+    match memo:
+        case [str(key), (str() | None) as token, (str() | None) as project]:
+            return ShownKey(key, token, project)
     return None

@@ -3,8 +3,8 @@
 import pytest
 
 from autobot_mcp_bridge.model.host import HostLimits
-from autobot_mcp_bridge.policy.principals import Grant, Principal
-from autobot_mcp_bridge.sessions.kept import KeptSessions
+from autobot_mcp_bridge.policy.principals import Grant, Key, Principal, principal_of
+from autobot_mcp_bridge.sessions.kept import KeptSessions, ShownKey
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.tasks import TaskOwners
 from autobot_mcp_bridge.supervision.journal import Held
@@ -183,3 +183,30 @@ def test_a_session_of_a_static_token_has_no_grant():
     table(memory).open(PRINCIPAL, "2025-11-25", dropped)
     (kept,) = table(memory).kept.read()
     assert kept.grant is None
+
+
+@pytest.mark.parametrize("token", [None, "t" * 64])
+@pytest.mark.parametrize("project", [None, "web"])
+def test_what_a_holder_of_a_key_has_shown_is_kept_with_its_session(token, project):
+    memory = Held()
+    key = Key("a" * 64, "00000001", 1.0, "acme", None, frozenset(), "a1", "coder")
+    beside = Principal(token, "files") if token is not None else None
+    principal = principal_of(key, "files", project, beside)
+    table(memory).open(principal, "2025-11-25", dropped)
+
+    (kept,) = KeptSessions(memory, "files").read()
+
+    assert kept.key == ShownKey("a" * 64, token, project)
+    assert (kept.digest, kept.grant) == (principal.digest, None)
+
+
+def test_a_session_of_a_release_before_keys_is_read():
+    memory = Held()
+    table(memory).open(PRINCIPAL, "2025-11-25", dropped)
+    ((name, value),) = memory.items("session", "files").items()
+    del value["key"]
+    memory.put("session", "files", name, value)
+
+    (kept,) = KeptSessions(memory, "files").read()
+
+    assert (kept.digest, kept.key) == (PRINCIPAL.digest, None)

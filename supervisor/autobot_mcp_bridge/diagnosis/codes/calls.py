@@ -149,6 +149,13 @@ CALLS = (
         _LOGS,
     ),
     _code(
+        Cause.PROJECT_MISMATCH,
+        "the caller comes from another project than the server's; no server was asked",
+        "`X-Project` is missing, or says another than the key or the route",
+        "call with a key of that project, or name it in `X-Project`",
+        "`mcp-bridge key list TENANT`; lines with `refused:` in the proxy's log",
+    ),
+    _code(
         Cause.START_FAILED,
         "the server's process did not become ready",
         "a crash at its start; `error.data` has its cause",

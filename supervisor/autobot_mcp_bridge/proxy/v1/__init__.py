@@ -1,0 +1,1 @@
+"""What the holders of API keys ask of their tenant's servers: `/v1/…`."""
