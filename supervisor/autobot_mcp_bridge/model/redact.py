@@ -28,7 +28,7 @@ _LONG = re.compile(r"(?<![A-Za-z0-9+_-])[A-Za-z0-9+_-]{32,}={0,2}")
 _HEX = re.compile(r"[0-9A-Fa-f]{32,}")
 _PADDED = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{32,}={1,2}")
 # What each of the patterns above needs at least, in lower case: looked for first, since nearly every
-# text has none of it. A search for a word costs 30 ns, all patterns 0.2 us a character (measured).
+# text has none of it: a third of what the patterns of a narrow redactor cost (measured).
 _HINTS = (
     *("bearer", "pass", "pwd", "token", "secret", "key", "eyj", "sk-", "gh", "glpat-", "xox"),
     *("mcpb_", "akia", "hvs.", "hvb.", "hvr.", "s.", "github_pat_"),

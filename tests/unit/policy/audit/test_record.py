@@ -54,7 +54,8 @@ def answer(body):
     return parsed
 
 
-# The two entries that scoped-mcp's page shows, in its fields: a call that went well, and a violation.
+# The two kinds of entries, in the fields that SM-79 lists; the values are ours: a call that went
+# well, and a violation.
 GOLDEN = {
     "ok": {
         "level": "info",
@@ -85,7 +86,7 @@ GOLDEN = {
 
 @pytest.mark.requirement("SM-79")
 @pytest.mark.parametrize("end", GOLDEN)
-def test_the_entries_of_the_document_come_out_with_its_fields(trail, end):
+def test_an_entry_of_each_kind_has_the_documents_fields_in_their_order(trail, end):
     with begin(trail, args=GOLDEN[end]["args"]) as record:
         if end == "ok":
             record.answered(answer(b'"result":{"content":[]}'))
