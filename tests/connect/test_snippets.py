@@ -10,7 +10,6 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from autobot_mcp_bridge.cli.main import COMMANDS
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.connect.clients import CLIENTS
 from clients import drivers
@@ -136,7 +135,7 @@ def program_of(client, file):
     return entry["command"], entry["args"]
 
 
-@pytest.mark.parametrize("client", CLIENTS if "stdio" in COMMANDS else [])
+@pytest.mark.parametrize("client", CLIENTS)
 async def test_a_client_that_starts_a_program_is_led_by_the_token_s_file(
     client, home, project, tmp_path
 ):
@@ -153,7 +152,8 @@ async def test_a_client_that_starts_a_program_is_led_by_the_token_s_file(
     assert "across" in result.content[0].text
 
 
-@pytest.mark.parametrize("client", BY_ITSELF if "stdio" in COMMANDS else [])
+@pytest.mark.agents
+@pytest.mark.parametrize("client", BY_ITSELF)
 async def test_a_client_without_a_screen_starts_the_program_itself(
     client, need, home, project, tmp_path
 ):

@@ -6,6 +6,8 @@ import statistics
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
 from support.audited import verified
 from support.bridge import Bridge
 from support.fakes import echo
@@ -33,6 +35,7 @@ async def turn(clients):
     await asyncio.gather(*map(calls, clients))
 
 
+@pytest.mark.soak  # a speed, which only a quiet machine shows
 async def test_records_cost_a_fraction_of_a_call(record_property):
     used = {"without": [], "with": []}
     without = {**QUIET, "audit": {"file": False, "stderr": "off"}}

@@ -4,6 +4,7 @@ import pytest
 import pytest_asyncio
 
 from autobot_mcp_bridge.model.agents import Role
+from support.audited import calls, recorded, verified
 from support.bridge import Bridge
 from support.client import answer_to, code_of, error_of
 from support.fakes import echo
@@ -54,6 +55,23 @@ async def refusals(bridge):
     """How many there were for the project, as told and as logged."""
     told = await bridge.metric("mcp_bridge_refusals_total", reason=MISMATCH)
     return told, bridge.log().count(f"refused: {MISMATCH}")
+
+
+@pytest.mark.requirement("NV-27")
+async def test_a_refusal_is_a_line_of_the_audit_that_names_the_agent(bridge):
+    key, _ = await made(bridge, "acme", "shop")
+    before = len(calls(bridge, error=MISMATCH))
+    async with unopened(bridge, WEB, key, modern=True) as caller:
+        response = await caller.send(caller.call_of("pid", {}, ident=1))
+        assert code_of(answer_to(response, 1)) == MISMATCH
+
+    lines = await recorded(bridge, before + 1, error=MISMATCH)
+    line = lines[-1]
+    assert (line["event"], line["status"], line["tenant"]) == ("scope_violation", "blocked", "acme")
+    assert (line["project"], line["instance"]) == ("shop", WEB)
+    assert line["agent_id"]
+    assert line["method"] == f"POST {bridge.path(WEB)}"
+    assert verified(bridge)["ok"]
 
 
 @pytest.mark.requirement("NV-24", "NV-25", "NV-27", "NV-28")

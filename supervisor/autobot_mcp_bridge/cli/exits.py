@@ -31,7 +31,10 @@ EXITS = (
     Exit(74, "EX_IOERR", "the disk is full, or a file cannot be written"),
     Exit(77, "EX_NOPERM", "this user, or this token, may not"),
     Exit(
-        78, "EX_CONFIG", "serve, under systemd: the configuration is wrong, starting again is vain"
+        78,
+        "EX_CONFIG",
+        "a server was left out, and the rest is in force; or serve, under systemd: the "
+        "configuration is wrong, starting again is vain",
     ),
     Exit(130, "", "interrupted"),
 )

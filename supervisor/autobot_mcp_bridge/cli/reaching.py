@@ -45,7 +45,8 @@ def url_of(server: ServerId, places: Places, given: str | None) -> str:
     host = load(places).host
     base = host.http.public_url or _running(places)
     if base is None:
-        base = f"http://{_bracketed(host.listen.address)}:{host.listen.port}"
+        scheme = "https" if host.tls.certificate else "http"
+        base = f"{scheme}://{_bracketed(host.listen.address)}:{host.listen.port}"
     return connectable(base).rstrip("/") + server.path
 
 

@@ -61,7 +61,7 @@ def sandbox_of(server: AcceptedServer, places: Places, *, units: bool) -> Sandbo
         "max_exposure": spec.max_exposure,
         "credentials": {
             variable: credential.name or credential.file
-            for variable, credential in sorted(spec.credentials.items())
+            for variable, credential in sorted(spec.secrets.items())
         },
         "sessions": spec.sessions,
         "not_kept": _not_kept(spec, places, units=units),

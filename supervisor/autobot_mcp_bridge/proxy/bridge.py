@@ -95,7 +95,7 @@ class Bridge:
         self.reload_wanted = asyncio.Event()
         self.loaded = 0  # configurations put to use so far
         self.keys = KeyTable()
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.trail)
         self.restart_wanted = False  # the host's settings on the disk are not those in force
         self._tokens = TokenStore(places.tokens_d)
         self._keys = KeyStore(places.keys_d)

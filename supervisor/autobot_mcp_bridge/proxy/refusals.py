@@ -9,7 +9,9 @@ from enum import StrEnum
 from aiohttp import web
 
 from autobot_mcp_bridge.model.budget import Budget
-from autobot_mcp_bridge.policy.principals import Key
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
+from autobot_mcp_bridge.policy.audit.who import identity
+from autobot_mcp_bridge.policy.principals import Key, principal_of
 
 # Strangers' refusals in the log: so many at once, so many a second. All are counted.
 STRANGERS_BURST, STRANGERS_RATE = 10, 0.1
@@ -51,6 +53,7 @@ class Refused:
         context: the project that a known caller comes from.
         instance: the server in question, where the caller may know of it.
         detail: a sentence without secrets.
+        client: the other end's address.
     """
 
     reason: Reason
@@ -60,6 +63,7 @@ class Refused:
     context: str | None = None
     instance: str | None = None
     detail: str = ""
+    client: str = "-"
 
     @classmethod
     def of(
@@ -74,17 +78,19 @@ class Refused:
     ) -> "Refused":
         """The refusal of a request."""
         path = request.rel_url.raw_path
-        return cls(reason, request.method, path, key, context, instance, detail)
+        client = request.remote or "-"
+        return cls(reason, request.method, path, key, context, instance, detail, client)
 
 
 class Refusals:
-    """Counts and logs all of them.
+    """Counts and logs all of them, and has those of known callers recorded.
 
     Attributes:
         counts: since the start, by reason.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail = trail
         self.counts: Counter[Reason] = Counter(dict.fromkeys(Reason, 0))
         self._strangers = Budget(STRANGERS_RATE, STRANGERS_BURST, time.monotonic())
 
@@ -106,6 +112,19 @@ class Refusals:
             f": {it.detail}" if it.detail else "",
             extra={"MCP_INSTANCE": it.instance},
         )
+        if it.key is not None:
+            self._record(it, it.key)
+
+    def _record(self, it: Refused, key: Key) -> None:
+        caller = principal_of(key, it.instance or "", it.context)
+        asked = {
+            "tenant": key.tenant,
+            "project": it.context,
+            "instance": it.instance,
+            "client": it.client,
+            "method": f"{it.method} {it.path[:_LONGEST_PATH]}",
+        }
+        self._trail.refused(it.reason, identity(caller), asked)
 
 
 def _known(key: Key, context: str | None) -> str:

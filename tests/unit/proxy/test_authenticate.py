@@ -12,8 +12,9 @@ from autobot_mcp_bridge.config.digests import digest_of
 from autobot_mcp_bridge.config.keys import KeyRecord
 from autobot_mcp_bridge.model.agents import Role
 from autobot_mcp_bridge.model.errors import Cause
-from autobot_mcp_bridge.model.host import HostSettings, Http
+from autobot_mcp_bridge.model.host import Audit, HostSettings, Http
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.jwks import KeysUnavailableError
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import ScopeError
@@ -61,7 +62,9 @@ def bridge():
             routes[path] = SimpleNamespace(
                 spec=spec, tokens=TokenIndex([known], time.time), resource=None
             )
-    return SimpleNamespace(keys=keys, routes=routes, access=None, refusals=Refusals())
+    return SimpleNamespace(
+        keys=keys, routes=routes, access=None, refusals=Refusals(AuditTrail(Audit()))
+    )
 
 
 def request_of(path, bearer, header, project):

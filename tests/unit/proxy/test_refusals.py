@@ -2,6 +2,8 @@
 
 import logging
 
+from autobot_mcp_bridge.model.host import Audit
+from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.principals import Key
 from autobot_mcp_bridge.proxy.refusals import STRANGERS_BURST, Reason, Refusals, Refused
 
@@ -10,7 +12,7 @@ KEY = Key("a" * 64, "00000001", 1.0, "acme", None, frozenset(), "a1", "coder")
 
 def test_strangers_are_counted_whole_and_logged_within_a_budget(caplog):
     caplog.set_level(logging.INFO)
-    refusals = Refusals()
+    refusals = Refusals(AuditTrail(Audit()))
     for _ in range(100):
         refusals.refused(Refused(Reason.NOT_VALID, "POST", "/t/x"))
 
@@ -20,7 +22,7 @@ def test_strangers_are_counted_whole_and_logged_within_a_budget(caplog):
 
 def test_a_known_callers_refusals_are_all_logged_and_say_whose(caplog):
     caplog.set_level(logging.INFO)
-    refusals = Refusals()
+    refusals = Refusals(AuditTrail(Audit()))
     for _ in range(100):
         refusals.refused(
             Refused(Reason.PROJECT, "POST", "/t/x", KEY, "web", "acme.files", "because")
@@ -36,6 +38,6 @@ def test_a_known_callers_refusals_are_all_logged_and_say_whose(caplog):
 
 def test_a_long_path_is_cut(caplog):
     caplog.set_level(logging.INFO)
-    Refusals().refused(Refused(Reason.NOT_VALID, "GET", "/t/" + "x" * 5000))
+    Refusals(AuditTrail(Audit())).refused(Refused(Reason.NOT_VALID, "GET", "/t/" + "x" * 5000))
 
     assert len(caplog.messages[0]) < 300

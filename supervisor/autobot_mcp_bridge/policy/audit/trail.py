@@ -18,10 +18,11 @@ from autobot_mcp_bridge.policy.audit.bursts import QUIET, WINDOW, Bursts
 from autobot_mcp_bridge.policy.audit.clock import Clock
 from autobot_mcp_bridge.policy.audit.files import AuditFile
 from autobot_mcp_bridge.policy.audit.open_calls import OpenCalls
-from autobot_mcp_bridge.policy.audit.outcome import Event, Status
+from autobot_mcp_bridge.policy.audit.outcome import TOLD, Event, Status
 from autobot_mcp_bridge.policy.audit.record import LOGGER, CallRecord
 from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
 from autobot_mcp_bridge.policy.audit.say import say
+from autobot_mcp_bridge.policy.audit.who import Identity
 from autobot_mcp_bridge.policy.audit.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -134,6 +135,21 @@ class AuditTrail:
             say(line, written)
 
     # ---- what is of no call ----
+
+    def refused(self, word: str, who: Identity, asked: dict[str, str | None]) -> None:
+        """A known caller was let in nowhere: a line like that of a call that is blocked (NV-27)."""
+        event, level = TOLD[Status.BLOCKED]
+        if self._page is not None:
+            self._page.begin()
+        self.lines[Status.BLOCKED] += 1
+        named = {
+            "agent_id": who.agent_id,
+            "agent_type": who.agent_type,
+            "status": Status.BLOCKED,
+            "error": word,
+            "principal": who.principal,
+        }
+        self._keep({**self._event(event, level), **named, **asked})
 
     def unauthorized(self, client: str) -> None:
         """A request was not let in; many at once are told once (SM-09)."""

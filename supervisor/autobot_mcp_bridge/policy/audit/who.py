@@ -29,7 +29,8 @@ class Identity:
 
 def identity(principal: Principal) -> Identity:
     """The one place that says how a caller is named."""
-    return Identity(principal.digest[:_SHOWN])
+    shown, key = principal.digest[:_SHOWN], principal.key
+    return Identity(shown) if key is None else Identity(shown, key.agent_id, key.agent_type)
 
 
 @lru_cache(maxsize=4096)
