@@ -71,7 +71,7 @@ async def test_a_refusal_is_a_line_of_the_audit_that_names_the_agent(bridge):
     assert (line["project"], line["instance"]) == ("shop", WEB)
     assert line["agent_id"]
     assert line["method"] == f"POST {bridge.path(WEB)}"
-    assert verified(bridge)["ok"]
+    assert verified(bridge)["clean"]
 
 
 @pytest.mark.requirement("NV-24", "NV-25", "NV-27", "NV-28")

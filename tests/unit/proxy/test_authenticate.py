@@ -84,7 +84,9 @@ def request_of(path, bearer, header, project):
             sent.add("X-API-Key", {"twice": "key", "empty": " "}.get(header, text(header)))
     if project is not None:
         sent.add("X-Project", project)
-    return SimpleNamespace(headers=CIMultiDictProxy(sent), rel_url=URL(path), method="POST")
+    return SimpleNamespace(
+        headers=CIMultiDictProxy(sent), rel_url=URL(path), method="POST", remote="192.0.2.1"
+    )
 
 
 def expected(path, bearer, header, project):

@@ -48,6 +48,7 @@ _BLOCKED = frozenset(
         *(Cause.STOPPED, Cause.BREAKER_OPEN, Cause.MASKED, Cause.NO_UNIT, Cause.QUEUE_FULL),
         *(Cause.TOO_MANY_SESSIONS, Cause.AUDIT_UNAVAILABLE, Cause.BAD_TEXT, Cause.METHOD_DENIED),
         *(Cause.TOOL_DENIED, Cause.TASK_UNKNOWN, Cause.DUPLICATE_ID, Cause.INPUT_LATE),
+        *(Cause.REFUSED, Cause.PROJECT_MISMATCH),
     }
 )
 _OTHERS = {Cause.CALL_TIMEOUT: Status.TIMEOUT, Cause.CANCELLED: Status.CANCELLED}
