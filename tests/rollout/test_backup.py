@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.network]
 
 STATE = ("/etc/mcp-bridge", "/etc/credstore", "/etc/systemd/system")
 STATE += ("/var/lib/mcp-bridge", "/var/lib/private/mcp-bridge")
+AUDIT = "/var/lib/mcp-bridge/audit.d"
 DROP_IN = "/etc/systemd/system/autobot-mcp-bridge@echo.service.d/90-mine.conf"
 
 
@@ -29,10 +30,9 @@ def hosts(lab, need, tmp_path_factory):
 
 
 def contents(container):
-    """The digest of every file of the bridge's state, and what each path is."""
-    digests = container.check(
-        "sh", "-c", f"find {' '.join(STATE)} -type f -exec sha256sum {{}} + | sort -k 2"
-    )
+    """The digest of every file of the bridge's state but the audit, which goes on; what each path is."""
+    files = f"find {' '.join(STATE)} -path {AUDIT} -prune -o -type f"
+    digests = container.check("sh", "-c", f"{files} -exec sha256sum {{}} + | sort -k 2")
     places = tuple(f"{path.lstrip('/')}" for path in STATE)
     paths = {line for line in listing(container) if line.startswith(places)}
     return {*digests.splitlines(), *paths}
@@ -57,6 +57,8 @@ async def test_a_wiped_host_is_restored_to_what_it_was(hosts, record_property):
     hosts.run("backup.yml", "--check", "--diff").checked()
     hosts.run("backup.yml").checked()
     before = [contents(container) for container in hosts.containers]
+    recorded = [container.check("cat", f"{AUDIT}/audit.jsonl") for container in hosts.containers]
+    assert all('"tool_call"' in lines for lines in recorded)
     hosts.run("remove.yml").checked()
     for container in hosts.containers:
         container.check("rm", "-rf", "/etc/credstore")
@@ -69,6 +71,9 @@ async def test_a_wiped_host_is_restored_to_what_it_was(hosts, record_property):
     record_property("differing_paths", differing)
     assert [now ^ then for now, then in zip(after, before, strict=True)] == [set(), set()]
     assert sum(map(len, before)) > 0
+    for container, lines in zip(hosts.containers, recorded, strict=True):
+        assert container.check("cat", f"{AUDIT}/audit.jsonl").startswith(lines)
+        container.check("mcp-bridge", "audit", "verify")
     for container, both in zip(hosts.containers, tokens, strict=True):
         for name, token in zip(("byhand", "echo"), both, strict=True):
             async with hosts.session(container, token, name) as client:
