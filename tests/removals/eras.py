@@ -14,8 +14,8 @@ OTHERS = {
     # E: 2026-07-28
     "E1": Removal(
         "proxy/endpoint.py",
-        "modern.post if modern.is_modern(request, incoming) else handshake.post",
-        "modern.post",
+        "(modern.post, MODERN_ERA) if is_modern else (handshake.post, HANDSHAKE)",
+        "(modern.post, MODERN_ERA)",
         MODERN + "both_eras_work_at_once_on_one_url",
     ),
     "E2": Removal(
@@ -157,8 +157,8 @@ OTHERS = {
     ),
     "F4": Removal(
         "proxy/endpoint.py",
-        'request.remote or "-",',
-        'request.headers.get("Authorization", "-"),',
+        "        request.rel_url.raw_path,\n        response.status,\n",
+        "        request.rel_url.raw_path_qs,\n        response.status,\n",
         "live/test_policy.py::test_a_token_never_reaches_the_server_nor_the_log",
     ),
     "F8": Removal(
