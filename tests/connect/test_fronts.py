@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from support.audited import calls
 from support.bridge import Bridge
 from support.client import text_of
 from support.fakes import echo
@@ -103,6 +104,8 @@ async def test_the_clients_address_is_in_the_log_and_none_that_it_makes_up(front
             headers: dict[str, str | None] = {"X-Forwarded-For": value}
             await client.send(method="GET", target=path, headers=headers)
             assert await logged(bridge, path) == CLIENT
+        await client.text("echo", text="recorded")
+        await eventually(lambda: calls(bridge, tool="echo", client=CLIENT), what="a record of it")
 
 
 async def test_who_comes_past_the_front_is_not_believed_either(fronted):

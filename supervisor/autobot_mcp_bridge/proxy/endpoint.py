@@ -28,6 +28,7 @@ from autobot_mcp_bridge.proxy.incoming import (
     read_message,
     single,
 )
+from autobot_mcp_bridge.proxy.peers import CLIENT
 from autobot_mcp_bridge.proxy.refusals import Reason, Refused
 from autobot_mcp_bridge.proxy.replies import (
     call_error_body,
@@ -67,6 +68,8 @@ class Endpoint:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
+        client = self._forwarded.client(request.remote, request.headers.getall(HEADER, ()))
+        request[CLIENT] = client
         headers = self._cors.answer(request.headers.get("Origin"))
         if headers:
             request[ANSWER_HEADERS] = headers
@@ -75,7 +78,7 @@ class Endpoint:
         except Refusal as refusal:
             response = refusal.reply
             if response.status == 401:
-                self._trail.unauthorized(request.remote or "-")
+                self._trail.unauthorized(client)
         except ConnectionError:
             # The client has gone, and nothing arrives any more; aiohttp would log a fault of ours.
             response = web.Response(status=CLIENT_GONE)
@@ -85,7 +88,6 @@ class Endpoint:
         if headers and not response.prepared:
             response.headers.update(headers)
         if self._access == "all" or (self._access == "errors" and response.status >= 400):
-            client = self._forwarded.client(request.remote, request.headers.getall(HEADER, ()))
             _log_access(client, request, response, time.perf_counter() - began)
         return response
 

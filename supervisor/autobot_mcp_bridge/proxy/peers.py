@@ -4,6 +4,9 @@ import socket
 
 from aiohttp import web
 
+# Whose address a request's records and refusals name: behind proxies that the host trusts it is not
+# the connection's. Set by whoever takes the request.
+CLIENT = web.RequestKey("client", str)
 # Where struct tcp_info (linux/tcp.h) counts how often the oldest bytes were sent again in vain.
 RETRANSMITS = 2
 # So many are a client that has gone: on a quick line 3 s without any acknowledgement, on a slow one

@@ -11,6 +11,7 @@ from autobot_mcp_bridge.policy.audit.who import connection_name, identity, sessi
 from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, MODERN_REQUESTS
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.incoming import Incoming
+from autobot_mcp_bridge.proxy.peers import CLIENT
 from autobot_mcp_bridge.proxy.served import Served
 
 SESSION_HEADER = "Mcp-Session-Id"
@@ -47,9 +48,9 @@ def begin(
             method = method if method in _KNOWN else redact.name(method)
             asked = {name: value for name, value in params.items() if name != "_meta"}
         args = redact(asked) if trail.keeps_args else None
-    client, port = _peer(request)
     session_id = request.headers.get(SESSION_HEADER)
-    session = session_name(session_id) if session_id else connection_name(client, port)
+    session = session_name(session_id) if session_id else connection_name(*_peer(request))
+    client = request.get(CLIENT, "-")
     said = Asked(kind, method or "", tool, args, identity(principal), session, client, era)
     return trail.begin(server, said, served.counts.calls)
 

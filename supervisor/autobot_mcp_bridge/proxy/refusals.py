@@ -12,6 +12,7 @@ from autobot_mcp_bridge.model.budget import Budget
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.audit.who import identity
 from autobot_mcp_bridge.policy.principals import Key, principal_of
+from autobot_mcp_bridge.proxy.peers import CLIENT
 
 # Strangers' refusals in the log: so many at once, so many a second. All are counted.
 STRANGERS_BURST, STRANGERS_RATE = 10, 0.1
@@ -53,7 +54,7 @@ class Refused:
         context: the project that a known caller comes from.
         instance: the server in question, where the caller may know of it.
         detail: a sentence without secrets.
-        client: the other end's address.
+        client: the address of who has asked.
     """
 
     reason: Reason
@@ -78,7 +79,7 @@ class Refused:
     ) -> "Refused":
         """The refusal of a request."""
         path = request.rel_url.raw_path
-        client = request.remote or "-"
+        client = request.get(CLIENT, "-")
         return cls(reason, request.method, path, key, context, instance, detail, client)
 
 

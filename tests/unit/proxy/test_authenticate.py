@@ -85,7 +85,7 @@ def request_of(path, bearer, header, project):
     if project is not None:
         sent.add("X-Project", project)
     return SimpleNamespace(
-        headers=CIMultiDictProxy(sent), rel_url=URL(path), method="POST", remote="192.0.2.1"
+        headers=CIMultiDictProxy(sent), rel_url=URL(path), method="POST", get={}.get
     )
 
 
