@@ -89,12 +89,27 @@ async def output_of(
     Raises:
         ClientError: it failed, or was not done within RUN_TIMEOUT.
     """
+    status, out, err = await ended(command, {**environment(state), **(more or {})})
+    if status != 0:
+        raise ClientError((err or out).decode(errors="replace")[-2000:])
+    return out.decode()
+
+
+async def ended(
+    command: Sequence[str], environ: Mapping[str, str], folder: Path | None = None
+) -> tuple[int, bytes, bytes]:
+    """Run a client to its end: status, stdout and stderr.
+
+    Raises:
+        ClientError: it was not done within RUN_TIMEOUT.
+    """
     process = await asyncio.create_subprocess_exec(
         *command,
+        cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**environment(state), **(more or {})},
+        env=dict(environ),
         start_new_session=True,
     )
     try:
@@ -104,9 +119,7 @@ async def output_of(
         raise ClientError(f"not done after {RUN_TIMEOUT:.0f} s") from None
     finally:
         await end(process)
-    if process.returncode != 0:
-        raise ClientError((err or out).decode(errors="replace")[-2000:])
-    return out.decode()
+    return process.returncode or 0, out, err
 
 
 async def end(process: asyncio.subprocess.Process) -> None:

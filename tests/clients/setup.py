@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -87,22 +88,29 @@ def run_npm(folder: Path, *words: str) -> None:
 
 
 def install() -> Path:
-    """Install the clients unless they are there; return their folder.
+    """Install the clients unless they are there; return their folder (raises as `install_locked`)."""
+    # Not `ci`: that fails where a registry lacks an optional package for another system.
+    return install_locked(home(), (PACKAGE, LOCK), "install", "--no-save", made=(node(),))
+
+
+def install_locked(
+    target: Path, files: Iterable[Path], *words: str, made: Iterable[Path] = ()
+) -> Path:
+    """Have npm install what these files lock, once for all who ask; return the folder.
 
     Raises:
-        CannotInstallError: npm is missing, or it failed.
+        CannotInstallError: npm is missing, it failed, or not all of `made` is there then.
     """
-    target = home()
     target.mkdir(parents=True, exist_ok=True)
     with (target / ".lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not installed():
-            for file in (PACKAGE, LOCK):
+        if not (target / DONE).exists():
+            for file in files:
                 shutil.copy(file, target)
-            # Not `ci`: that fails where a registry lacks an optional package for another system.
-            run_npm(target, "install", "--no-save")
-            if not node().exists():
-                raise CannotInstallError(f"there is no node package for {os.uname().machine}")
+            run_npm(target, *words)
+            for program in made:
+                if not program.exists():
+                    raise CannotInstallError(f"there is no {program.name} for {os.uname().machine}")
             (target / DONE).touch()
     return target
 

@@ -7,11 +7,9 @@ They are 900 MB, most of it two programs, and installed in half a minute; nobody
 """
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,8 +17,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from clients.drivers import LINE_LIMIT, RUN_TIMEOUT, ClientError, end
-from clients.setup import DONE, CannotInstallError, cache_dir, run_npm
+from clients.drivers import LINE_LIMIT, RUN_TIMEOUT, ClientError, end, ended
+from clients.setup import CannotInstallError, cache_dir, install_locked, run_npm
 
 HERE = Path(__file__).resolve().parent / "agents"
 FILES = ("package.json", "package-lock.json")
@@ -33,24 +31,9 @@ def home() -> Path:
 
 
 def install() -> Path:
-    """Install the clients unless they are there; return their folder.
-
-    Raises:
-        CannotInstallError: npm is missing, or it failed.
-    """
-    target = home()
-    target.mkdir(parents=True, exist_ok=True)
-    with (target / ".lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / DONE).exists():
-            for name in FILES:
-                shutil.copy(HERE / name, target)
-            run_npm(target, "install", "--no-save")
-            for program in (claude(), codex()):
-                if not program.exists():
-                    raise CannotInstallError(f"there is no {program.name} for {_MACHINE}")
-            (target / DONE).touch()
-    return target
+    """Install the clients unless they are there; return their folder (raises as `install_locked`)."""
+    files = [HERE / name for name in FILES]
+    return install_locked(home(), files, "install", "--no-save", made=(claude(), codex()))
 
 
 def claude() -> Path:
@@ -140,23 +123,8 @@ async def _call(
 
 
 async def _output(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=dict(environ),
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(RUN_TIMEOUT):
-            out, _ = await process.communicate()
-    except TimeoutError:
-        raise ClientError(f"not done after {RUN_TIMEOUT:.0f} s") from None
-    finally:
-        await end(process)
-    return out.decode(errors="replace")
+    _, out, err = await ended(command, environ, folder)
+    return (out + err).decode(errors="replace")
 
 
 def main() -> int:

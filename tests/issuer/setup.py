@@ -6,19 +6,16 @@
 As with the real clients, the folder's name carries the lock's digest. It runs on the node of PATH.
 """
 
-import fcntl
 import hashlib
-import shutil
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from clients.setup import CannotInstallError, cache_dir, run_npm  # noqa: E402 - after the path
+from clients.setup import CannotInstallError, cache_dir, install_locked, run_npm  # noqa: E402 - after the path
 
 FILES = ("package.json", "package-lock.json", "provider.mjs")
-DONE = ".installed"
 
 
 def home() -> Path:
@@ -27,21 +24,8 @@ def home() -> Path:
 
 
 def install() -> Path:
-    """Install the issuer unless it is there; return its folder.
-
-    Raises:
-        CannotInstallError: npm is missing, or it failed.
-    """
-    target = home()
-    target.mkdir(parents=True, exist_ok=True)
-    with (target / ".lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / DONE).exists():
-            for name in FILES:
-                shutil.copy(HERE / name, target)
-            run_npm(target, "ci")
-            (target / DONE).touch()
-    return target
+    """Install the issuer unless it is there; return its folder (raises as `install_locked`)."""
+    return install_locked(home(), [HERE / name for name in FILES], "ci")
 
 
 def main() -> int:

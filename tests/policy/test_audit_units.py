@@ -7,10 +7,10 @@ import pytest
 
 from lab import recipe
 from support import product
-from support.bridge import FAULTS, new_token
+from support.bridge import new_token
 from support.client import text_of
 from support.product import PROXY, digest_of, installed_product
-from support.proxy_unit import ProxyUnit
+from support.proxy_unit import faultless
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -21,12 +21,7 @@ DIRECTORY = "/var/lib/mcp-bridge/audit.d"
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def proxy(request, lab):
-    made = ProxyUnit(installed_product(lab, request.param, f"audit-{request.param}"))
-    yield made
-    log = made.log()
-    made.container.down()
-    for fault in FAULTS:
-        assert fault not in log, log[-6000:]
+    yield from faultless(installed_product(lab, request.param, f"audit-{request.param}"))
 
 
 def echo(name, **keys):

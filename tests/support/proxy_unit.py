@@ -1,11 +1,12 @@
 """The proxy of an installed product as its unit: restarted, killed, kept away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from support import proc
+from support.bridge import FAULTS
 from support.client import Session
 from support.containers import properties, reaches
 from support.product import PROXY, Product, instance_of, url_of
@@ -141,3 +142,13 @@ class KeptSession(Session):
 
 def unit_of(name: str) -> str:
     return f"autobot-mcp-bridge@{name}.service"
+
+
+def faultless(product: Product) -> Iterator[ProxyUnit]:
+    """The proxy of a host that is made for this; at the end its log must name no fault of ours."""
+    made = ProxyUnit(product)
+    yield made
+    log = made.log()
+    made.container.down()
+    for fault in FAULTS:
+        assert fault not in log, log[-6000:]

@@ -7,9 +7,8 @@ import pytest
 
 from lab import recipe
 from support import product
-from support.bridge import FAULTS
 from support.product import installed_product
-from support.proxy_unit import ProxyUnit
+from support.proxy_unit import faultless
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -19,12 +18,7 @@ AGENT = ("--agent-id", "a1", "--agent-type", "coder", "--project", "web", "--jso
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def proxy(request, lab):
-    made = ProxyUnit(installed_product(lab, request.param, f"keys-{request.param}"))
-    yield made
-    log = made.log()
-    made.container.down()
-    for fault in FAULTS:
-        assert fault not in log, log[-6000:]
+    yield from faultless(installed_product(lab, request.param, f"keys-{request.param}"))
 
 
 async def test_a_key_and_its_session_outlive_the_proxy_and_end_by_revocation(proxy):

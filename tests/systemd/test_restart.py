@@ -7,13 +7,13 @@ import pytest
 
 from lab import recipe
 from support import product
-from support.bridge import FAULTS, new_token
+from support.bridge import new_token
 from support.client import text_of
 from support.containers import properties, reaches
 from support.installed import SERVERS
 from support.load import Load
 from support.product import PROXY, digest_of, installed_product
-from support.proxy_unit import HOLD, ProxyUnit, unit_of
+from support.proxy_unit import HOLD, faultless, unit_of
 from support.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -23,12 +23,7 @@ UPDATED = "notifications/resources/updated"
 
 @pytest.fixture(scope="module", params=recipe.SUITES)
 def proxy(request, lab):
-    made = ProxyUnit(installed_product(lab, request.param, f"keep-{request.param}"))
-    yield made
-    log = made.log()
-    made.container.down()
-    for fault in FAULTS:
-        assert fault not in log, log[-6000:]
+    yield from faultless(installed_product(lab, request.param, f"keep-{request.param}"))
 
 
 def echo(name, **keys):
