@@ -37,6 +37,12 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+def around(fault: str, log: str) -> str:
+    """The part of the log that explains a fault in it: its tail may be long after."""
+    at = log.index(fault)
+    return f"{fault}:\n{log[max(0, at - 2000) : at + 6000]}"
+
+
 def new_token() -> str:
     return "mcpb_" + secrets.token_urlsafe(32)
 
@@ -200,7 +206,7 @@ class Bridge:
         assert self.process.returncode == 0, f"exit {self.process.returncode}:\n{log[-4000:]}"
         assert not self.processes(), f"left behind: {self.processes()}"
         for fault in FAULTS:
-            assert fault in self._allowed_faults or fault not in log, f"{fault}:\n{log[-6000:]}"
+            assert fault in self._allowed_faults or fault not in log, around(fault, log)
         for token in self._tokens.values():
             assert token not in log, "a token stands in the log"
 
