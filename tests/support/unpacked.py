@@ -4,6 +4,7 @@ Installing one would start a server on the machine of whoever runs the tests: wh
 not there, its package is fetched and unpacked in the cache directory.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -37,11 +38,13 @@ def program(name: str) -> Path:
         return Path(found)
     package, inside = PROGRAMS[name]
     kept = cache_dir() / name / name
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            _fetch(Path(folder), package)
-            (Path(folder) / inside).rename(kept)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with (kept.parent / ".lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                _fetch(Path(folder), package)
+                (Path(folder) / inside).rename(kept)
     return kept
 
 
