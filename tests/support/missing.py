@@ -23,6 +23,7 @@ from lab.problems import LabError
 from lab.vm_image import image
 from rules.tree import ROOT
 from support.promtool import CannotFetchError, promtool
+from support.redis_server import redis_server
 
 PREFIX = "could not run: "
 # A registry that does not answer a HEAD for one small package in this time is taken as missing.
@@ -123,6 +124,13 @@ def _ansible() -> Path:
     return Path(found)
 
 
+def _redis() -> object:
+    try:
+        return redis_server()
+    except CannotFetchError as error:
+        raise MissingError(f"redis-server: {error}") from error
+
+
 def _promtool() -> Path:
     try:
         return promtool()
@@ -153,6 +161,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "npm": _npm,
     "npm registry": _npm_registry,
     "promtool": _promtool,
+    "redis": _redis,
     "root": _root,
     "vm": _vm,
 }

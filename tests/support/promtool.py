@@ -41,17 +41,17 @@ def promtool() -> Path:
 
 def _fetch(folder: Path) -> None:
     try:
-        _run(folder, "apt-get", "download", PACKAGE)
+        run(folder, "apt-get", "download", PACKAGE)
     except CannotFetchError:
         if os.geteuid() != 0:
             raise
-        _run(folder, "apt-get", "update", "-q")
-        _run(folder, "apt-get", "download", PACKAGE)
+        run(folder, "apt-get", "update", "-q")
+        run(folder, "apt-get", "download", PACKAGE)
     (archive,) = folder.glob("*.deb")
-    _run(folder, "dpkg-deb", "--extract", archive.name, ".")
+    run(folder, "dpkg-deb", "--extract", archive.name, ".")
 
 
-def _run(folder: Path, *words: str) -> None:
+def run(folder: Path, *words: str) -> None:
     try:
         done = subprocess.run(
             words,
