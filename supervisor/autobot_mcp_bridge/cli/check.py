@@ -21,6 +21,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.manifest.load import ManifestFiles
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.packages.live import weaker
@@ -41,8 +42,12 @@ def run(args: argparse.Namespace) -> int:
     if not places.config_dir.is_dir():
         raise MissingError(f"{places.config_dir}: no such directory")
     loaded = load(places)
-    problems = (*loaded.problems, *TokenStore(places.tokens_d).scan().problems)
     has_units = places.accepted.exists() and has_systemd()
+    # What the proxy's unit has in its environment is not known here.
+    environ, shared = None if has_units else os.environ, loaded.host.rates.redis is not None
+    manifests = ManifestFiles(places.manifests_d, environ, shared=shared).scan()
+    tokens = TokenStore(places.tokens_d).scan()
+    problems = (*loaded.problems, *tokens.problems, *manifests.problems)
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
     facts = enforced.read(places.enforced) if has_units else {}
@@ -50,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return _show_host(facts)
     # What a definition with a mistake lets through is no question yet.
     notes = [] if loaded.problems else [*_notes(loaded, facts, has_units=has_units)]
+    notes += manifests.notes
     if args.json:
         print_json(
             {

@@ -89,4 +89,7 @@ class AcceptedFile:
 
     def fingerprint(self) -> str:
         places = self._places
-        return mark(places.accepted, places.refused, places.tokens_d, places.enforced)
+        return mark(
+            *(places.accepted, places.refused, places.tokens_d, places.enforced),
+            places.manifests_d,
+        )

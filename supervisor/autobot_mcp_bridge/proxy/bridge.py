@@ -19,6 +19,9 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.promises import Facts, broken
 from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.host import PolicyHost
+from autobot_mcp_bridge.policy.manifest.load import ManifestFiles
+from autobot_mcp_bridge.policy.manifest.text import environment
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.served import Served, index_tokens
@@ -76,6 +79,9 @@ class Bridge:
         self._source = source or Files(places)
         self.settings = settings
         self.access = access_tokens(settings)
+        self.policy = PolicyHost(settings)
+        shared = settings.rates.redis is not None
+        self._manifests = ManifestFiles(places.manifests_d, environment(), shared=shared)
         self.runtime = runtime
         self.packages = packages
         self.url = ""  # where clients connect, once there is a listener
@@ -105,6 +111,7 @@ class Bridge:
         if not self._left:
             await self.close_servers()
         await self.runtime.close()
+        await self.policy.close()
         await self._group.__aexit__(None, None, None)
 
     async def close_servers(self) -> None:
@@ -169,7 +176,8 @@ class Bridge:
             loaded = Loaded((), self.settings, (UNREADABLE,), "", found=True)
         scan = await asyncio.to_thread(self._tokens.scan)
         refused = await asyncio.to_thread(self._source.refused)
-        problems = (*loaded.problems, *refused, *scan.problems)
+        manifests = await asyncio.to_thread(self._manifests.scan)
+        problems = (*loaded.problems, *refused, *scan.problems, *manifests.problems)
         gone = bool(self.routes) and not loaded.found and not loaded.problems
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
@@ -180,6 +188,9 @@ class Bridge:
             if not problems:
                 log.warning("configuration: it is right again")
         self.problems = problems
+        for note in manifests.notes if manifests.notes != self.policy.manifests.notes else ():
+            log.warning("configuration: %s", note)
+        self.policy.put(manifests)
         if not loaded.problems and not gone:
             self._apply(loaded)
             await self._ensure(loaded.enabled, retry=retry)
@@ -269,6 +280,7 @@ class Bridge:
             self.settings.limits,
             self._memory,
             self._keep,
+            self.policy,
             self.access,
         )
 

@@ -15,6 +15,8 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.chain import Chain
+from autobot_mcp_bridge.policy.host import PolicyHost
 from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex
 from autobot_mcp_bridge.proxy.counts import Counts
@@ -55,9 +57,11 @@ class Served:
         limits: HostLimits,
         memory: Memory,
         keep: Keep,
+        policy: PolicyHost,
         access: AccessTokens | None = None,
     ) -> None:
         self.spec = spec
+        self._chain = Chain(spec, policy)
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
@@ -84,7 +88,9 @@ class Served:
 
     def _shared(self, sessions: SessionTable) -> Conversations:
         listeners = Listeners(self._limits.sessions_per_server, self._limits.sessions_per_token)
-        shared = SharedServer(self.spec, sessions, listeners, self.counts.count_drop, self._memory)
+        shared = SharedServer(
+            self.spec, sessions, listeners, self.counts.count_drop, self._memory, self._chain
+        )
         hooks = replace(
             self._hooks,
             restored=shared.restored,
@@ -108,7 +114,8 @@ class Served:
             return made
 
         return IsolatedServer(
-            self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make
+            *(self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make),
+            chain=self._chain,
         )
 
     def _instance(
@@ -144,6 +151,7 @@ class Served:
             self.conversations.suspend()
         self.spec = spec
         self.resource = self._access.resource(spec) if self._access is not None else None
+        self._chain.configure(spec)
         self.conversations.configure(spec)
         self.instance.configure(spec)
 
