@@ -21,7 +21,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.model.states import State
-from autobot_mcp_bridge.policy.manifest.load import ManifestFiles
+from autobot_mcp_bridge.policy.manifest.load import ManifestFiles, Manifests
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.packages.live import weaker
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return _show_host(facts)
     # What a definition with a mistake lets through is no question yet.
     notes = [] if loaded.problems else [*_notes(loaded, facts, has_units=has_units)]
-    notes += manifests.notes
+    notes += [*manifests.notes, *_without_manifest(loaded, manifests)]
     if args.json:
         print_json(
             {
@@ -80,6 +80,18 @@ def run(args: argparse.Namespace) -> int:
     disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
     print(f"{places.config_dir}: {right} {are} right{disabled}")
     return 0
+
+
+def _without_manifest(loaded: Loaded, manifests: Manifests) -> Iterator[str]:
+    """Servers whose callers may do nothing."""
+    for spec in loaded.enabled if manifests.present else ():
+        kind = spec.agent.type
+        checked = manifests.by_type.get(kind or "")
+        if kind is not None and (checked is None or spec.name not in checked.proxies):
+            where = (
+                "no manifest" if checked is None else "a manifest that does not name this server"
+            )
+            yield f"{spec.instance}: agents of type {kind} have {where}, and may do nothing"
 
 
 def _show_host(facts: Facts) -> int:

@@ -11,6 +11,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -57,8 +58,8 @@ class Hooks:
 
     async def _call(self, hook: Hook, who: Who, tool: str, arguments: dict[str, Any]) -> Any:
         if hook.name not in self._loaded:
-            load = next(iter(entry_points(group=HOOKS, name=hook.name))).load
-            self._loaded[hook.name] = await self._aside.run(hook.timeout, load)
+            found = await self._aside.run(hook.timeout, partial(_load, hook.name))
+            self._loaded[hook.name] = found
         function = self._loaded[hook.name]
         if inspect.iscoroutinefunction(function):
             async with asyncio.timeout(hook.timeout):
@@ -69,3 +70,7 @@ class Hooks:
         if not isinstance(found, dict) or len(jsonrpc.dumps(found)) > self._most:
             raise ValueError
         return found
+
+
+def _load(name: str) -> Any:
+    return entry_points(group=HOOKS)[name].load()

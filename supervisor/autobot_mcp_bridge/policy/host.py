@@ -1,14 +1,20 @@
 """What the chains of all servers share: manifests, counters, threads for code of others."""
 
+import logging
+
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.rates import Rate, rate_of
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.aside import Aside
+from autobot_mcp_bridge.policy.filters.patterns import PatternError
 from autobot_mcp_bridge.policy.limits.counter import Counter
 from autobot_mcp_bridge.policy.limits.shared import SharedCounter
 from autobot_mcp_bridge.policy.limits.window import MemoryCounter
 from autobot_mcp_bridge.policy.manifest.load import Manifests
 from autobot_mcp_bridge.policy.rules import Rules, rules_for
+from autobot_mcp_bridge.policy.scopes.find import StrategyError
+
+log = logging.getLogger(__name__)
 
 
 class PolicyHost:
@@ -43,10 +49,18 @@ class PolicyHost:
         key = agent_type, spec.instance
         found = self._rules.get(key)
         if found is None:
-            checked = self.manifests.by_type.get(agent_type)
-            found = rules_for(checked, agent_type, spec.name, spec.instance)
-            self._rules[key] = found
+            found = self._rules[key] = self._made(agent_type, spec)
         return found
+
+    def _made(self, agent_type: str, spec: ServerSpec) -> Rules:
+        checked = self.manifests.by_type.get(agent_type)
+        try:
+            return rules_for(checked, agent_type, spec.name, spec.instance)
+        except (PatternError, StrategyError) as error:
+            # It was right when it was loaded; a strategy may have changed its mind.
+            said = f"{spec.instance}: the manifest of {agent_type} cannot be used: {error}"
+            log.warning("%s", said, extra={"MCP_INSTANCE": spec.instance})
+            return rules_for(None, agent_type, spec.name, spec.instance)
 
     async def close(self) -> None:
         await self.counter.close()

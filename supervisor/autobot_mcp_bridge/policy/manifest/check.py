@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from autobot_mcp_bridge.config.explain import problems_of
 from autobot_mcp_bridge.config.problem import Loc, Problem, json_path
+from autobot_mcp_bridge.policy.filters.arguments import ArgumentFilters
 from autobot_mcp_bridge.policy.filters.patterns import PatternError, compiled
 from autobot_mcp_bridge.policy.globs import can_match
 from autobot_mcp_bridge.policy.manifest.model import (
@@ -16,6 +17,8 @@ from autobot_mcp_bridge.policy.manifest.model import (
     Module,
     ProxyConfig,
 )
+from autobot_mcp_bridge.policy.schema.validate import Schema
+from autobot_mcp_bridge.policy.schema.weigh import SchemaError
 from autobot_mcp_bridge.policy.scopes.find import StrategyError, strategy_of
 
 PROXY = "mcp_proxy"
@@ -137,6 +140,24 @@ def _wrong(manifest: Manifest, *, shared: bool) -> Findings:
                 compiled(rule.pattern, case_insensitive=rule.case_insensitive)
             except PatternError as error:
                 yield (kind, index, "pattern"), str(error)
+    yield from _together(manifest)
+    try:
+        Schema({})
+    except SchemaError as error:
+        yield (), str(error)
+
+
+def _together(manifest: Manifest) -> Findings:
+    """Patterns that are right one by one are searched for in one."""
+    try:
+        for each in manifest.argument_filters:
+            compiled(each.pattern, case_insensitive=each.case_insensitive)
+    except PatternError:
+        return  # told with its place
+    try:
+        ArgumentFilters(manifest.argument_filters)
+    except PatternError as error:
+        yield ("argument_filters",), f"together: {error}"
 
 
 def _notes(manifest: Manifest, proxies: dict[str, tuple[Module, ProxyConfig]]) -> Findings:

@@ -28,9 +28,10 @@ def strategy_of(name: str, config: dict[str, Any]) -> ScopeStrategy:
     made = _OURS.get(name) or _installed(name)
     try:
         found = made(**config)
-    except (TypeError, ValueError):
+    except Exception as error:
+        # Of whatever kind: a strategy that cannot be made is no strategy.
         text = f"it is not what the strategy {name} takes"
-        raise StrategyError("config", text) from None
+        raise StrategyError("config", text) from error
     if not isinstance(found, ScopeStrategy):
         raise StrategyError("strategy", f"{name} is no ScopeStrategy")
     return found
