@@ -50,17 +50,17 @@ def program(name: str) -> Path:
 
 def _fetch(folder: Path, package: str) -> None:
     try:
-        _run(folder, "apt-get", "download", package)
+        run(folder, "apt-get", "download", package)
     except CannotFetchError:
         if os.geteuid() != 0:
             raise
-        _run(folder, "apt-get", "update", "-q")
-        _run(folder, "apt-get", "download", package)
+        run(folder, "apt-get", "update", "-q")
+        run(folder, "apt-get", "download", package)
     (archive,) = folder.glob("*.deb")
-    _run(folder, "dpkg-deb", "--extract", archive.name, ".")
+    run(folder, "dpkg-deb", "--extract", archive.name, ".")
 
 
-def _run(folder: Path, *words: str) -> None:
+def run(folder: Path, *words: str) -> None:
     try:
         done = subprocess.run(
             words,

@@ -17,6 +17,8 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.chain import Chain
+from autobot_mcp_bridge.policy.host import PolicyHost
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, principal_of
@@ -60,11 +62,13 @@ class Served:
         limits: HostLimits,
         memory: Memory,
         keep: Keep,
+        policy: PolicyHost,
         access: AccessTokens | None = None,
         keys: KeyTable | None = None,
     ) -> None:
         self.spec = spec
         self._keys = keys if keys is not None else KeyTable()
+        self._chain = Chain(spec, policy)
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
@@ -92,7 +96,9 @@ class Served:
 
     def _shared(self, sessions: SessionTable) -> Conversations:
         listeners = Listeners(self._limits.sessions_per_server, self._limits.sessions_per_token)
-        shared = SharedServer(self.spec, sessions, listeners, self.counts.count_drop, self._memory)
+        shared = SharedServer(
+            self.spec, sessions, listeners, self.counts.count_drop, self._memory, self._chain
+        )
         hooks = replace(
             self._hooks,
             restored=shared.restored,
@@ -116,7 +122,8 @@ class Served:
             return made
 
         return IsolatedServer(
-            self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make
+            *(self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make),
+            chain=self._chain,
         )
 
     def _instance(
@@ -152,6 +159,7 @@ class Served:
             self.conversations.suspend()
         self.spec = spec
         self.resource = self._access.resource(spec) if self._access is not None else None
+        self._chain.configure(spec)
         self.conversations.configure(spec)
         self.instance.configure(spec)
 

@@ -20,6 +20,7 @@ from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.model.versions import META_CAPABILITIES, SUPPORTED, Era
+from autobot_mcp_bridge.policy.chain import Chain
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
@@ -58,6 +59,7 @@ class IsolatedServer:
         on_dropped: counts.
         lead: keeps no process, but what counts for all of them: breaker, era, an operator's stop.
         make: makes the keepers.
+        chain: what all requests go through.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class IsolatedServer:
         on_dropped: Callable[[str], None],
         lead: Instance,
         make: Makes,
+        chain: Chain,
     ) -> None:
         self.spec = spec
+        self._chain = chain
         self.sessions = sessions
         self._limits = limits
         self._on_dropped = on_dropped
@@ -119,8 +123,8 @@ class IsolatedServer:
         self, principal: Principal, message: dict[str, Any], client_id: bytes
     ) -> tuple[Session | None, bytes]:
         self._check_room(principal)
-        private = PrivateSession(self.spec, message, self.sessions.end)
-        private.instance = self._make(private.hooks)
+        private = PrivateSession(self.spec, message, self.sessions.end, self._chain)
+        private.gate.instance = self._make(private.hooks)
         private.instance.era = Era.HANDSHAKE  # its client has chosen
         self._opening[private] = principal
         try:
@@ -138,7 +142,7 @@ class IsolatedServer:
     async def begin(
         self, session: Session, message: dict[str, Any], client_id: bytes, *, streamable: bool
     ) -> Exchange | bytes:
-        return self._private[session].begin(message, client_id, streamable=streamable)
+        return await self._private[session].begin(message, client_id, streamable=streamable)
 
     def tell(self, session: Session, message: dict[str, Any]) -> None:
         self._private[session].tell(message)
@@ -217,7 +221,7 @@ class IsolatedServer:
     def _new_caller(self, key: Key, features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
         caller = SharedServer(
-            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful()
+            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful(), self._chain
         )
         held = caller.held = Held("\0".join((self.spec.instance, *key)), features)
 

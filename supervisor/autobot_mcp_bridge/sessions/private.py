@@ -14,10 +14,15 @@ from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import Era
-from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, allowed
+from autobot_mcp_bridge.policy.answers import joined
+from autobot_mcp_bridge.policy.chain import Admission, Chain
+from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS
 from autobot_mcp_bridge.policy.tools import ToolRule
+from autobot_mcp_bridge.sessions.descriptors import Descriptors
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
+from autobot_mcp_bridge.sessions.gate import Gate
+from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED
 from autobot_mcp_bridge.sessions.rounds import PATIENCE, QUESTIONS
 from autobot_mcp_bridge.sessions.session import Session
 
@@ -31,14 +36,19 @@ class PrivateSession:
     """A client and its process.
 
     Attributes:
-        instance: keeps the process; set by whoever makes it.
+        gate: what its requests go through; its `instance` is set by whoever makes the process.
     """
 
     def __init__(
-        self, spec: ServerSpec, initialize: dict[str, Any], end: Callable[[Session], None]
+        self,
+        spec: ServerSpec,
+        initialize: dict[str, Any],
+        end: Callable[[Session], None],
+        chain: Chain,
     ) -> None:
         """`initialize` is the client's own; `end` is called when the process has ended."""
-        self.instance: Instance
+        self._changes = 0  # of its tools, as the server tells
+        self.gate = Gate(chain, Descriptors(lambda: self._changes), spec)
         self.session: Session | None = None
         self._end = end
         self._initialize = initialize
@@ -51,7 +61,7 @@ class PrivateSession:
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
-        self._spec = spec
+        self._spec = self.gate.spec = spec
         self._tools = ToolRule(spec.tools)
 
     def hooks(self, common: Hooks) -> Hooks:
@@ -107,27 +117,36 @@ class PrivateSession:
 
     # ---- from the client ----
 
-    def begin(self, message: dict[str, Any], client_id: bytes, *, streamable: bool) -> Exchange:
+    async def begin(
+        self, message: dict[str, Any], client_id: bytes, *, streamable: bool
+    ) -> Exchange:
         """Send a request on.
 
         Raises:
             CallError: it is denied, or the process has just ended.
         """
         session, method = self._session, message["method"]
-        if not allowed(method, HANDSHAKE_REQUESTS, self._spec.methods.allow):
-            raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
-        if client_id in session.calls:
+        if client_id in session.calls or client_id in session.waiting:
             raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
-        name = params_of(message).get("name")
-        if method == "tools/call" and not self._tools.allows(name):
-            raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
-        finish: Finish | None = self._listed if method == "tools/list" else None
-        channel = self._channel
-        if len(channel.pending) >= self.instance.max_calls:
-            raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
-        call = channel.request(message, self._spec.timeouts.call, session)
-        call.streamable = streamable
-        return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
+        session.waiting.add(client_id)
+        admission = Admission()
+        try:
+            admission = await self.gate.admit(
+                session.principal, session.id, message, HANDSHAKE_REQUESTS
+            )
+            if client_id not in session.waiting:
+                raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
+            channel = self._channel
+            if len(channel.pending) >= self.instance.max_calls:
+                raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
+            call = admission.sent(channel.request(message, self._spec.timeouts.call, session))
+            call.streamable = streamable
+            finish: Finish | None = self._listed if method == "tools/list" else None
+            finish = joined(finish, admission.finish)
+            return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
+        finally:
+            session.waiting.discard(client_id)
+            admission.give_up()
 
     def tell(self, message: dict[str, Any]) -> None:
         """Pass a notification on; a cancellation under our own id for the call (D2)."""
@@ -136,7 +155,9 @@ class PrivateSession:
             return
         params = params_of(message)
         if message["method"] == "notifications/cancelled":
-            call = self._session.calls.get(jsonrpc.dumps(params.get("requestId")))
+            client_id = jsonrpc.dumps(params.get("requestId"))
+            self._session.waiting.discard(client_id)
+            call = self._session.calls.get(client_id)
             if call is not None:
                 channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
             return
@@ -184,11 +205,18 @@ class PrivateSession:
                 channel.go_on(call)
 
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
+        if message["method"] == TOOLS_CHANGED:
+            self._changes += 1
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
             if not self._asked:
                 self._wait_for_client(patient=False)
         self._deliver(line)
+
+    @property
+    def instance(self) -> Instance:
+        """Keeps the process."""
+        return self.gate.instance
 
     @property
     def _session(self) -> Session:
