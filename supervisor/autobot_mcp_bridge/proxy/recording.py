@@ -52,7 +52,11 @@ def begin(
     session = session_name(session_id) if session_id else connection_name(*_peer(request))
     client = request.get(CLIENT, "-")
     said = Asked(kind, method or "", tool, args, identity(principal), session, client, era)
-    return trail.begin(server, said, served.counts.calls)
+    record = trail.begin(server, said, served.counts.calls)
+    if trail.tracer is not None:
+        message = incoming.message if incoming is not None else {}
+        record.span = trail.tracer.begin(said, server, message, request.headers)
+    return record
 
 
 def _peer(request: web.BaseRequest) -> tuple[str, int]:
