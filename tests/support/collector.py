@@ -12,8 +12,11 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from support.client import Modern, Session
 from support.waiting import eventually
 
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+PARENT = f"00-{TRACE}-{SPAN}-01"
 KINDS = {Span.SPAN_KIND_SERVER: "server", Span.SPAN_KIND_CLIENT: "client"}
 _IDS = ("traceId", "spanId", "parentSpanId")
 Misbehave = Callable[[web.Request], Any]
@@ -134,3 +137,23 @@ def status(number: int, **headers: str) -> Misbehave:
         return web.Response(status=number, headers=headers)
 
     return answer
+
+
+def exporting(collector: Collector) -> dict[str, dict[str, Any]]:
+    """host.toml of a proxy that sends there."""
+    return {"tracing": {"endpoint": collector.url}}
+
+
+async def mirrored(
+    client: Session | Modern,
+    *,
+    meta: dict[str, Any] | None = None,
+    headers: dict[str, str | None] | None = None,
+) -> Any:
+    """What the server was sent as `_meta`."""
+    message = client.call_of("mirror", {})
+    if meta is not None:
+        message["params"]["_meta"] = meta
+    response = await client.send(message, headers=headers)
+    (answer,) = response.messages
+    return json.loads(answer["result"]["content"][0]["text"]).get("_meta")
