@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import socket
 import time
 from collections.abc import Callable
 from typing import Any, Self
@@ -61,7 +62,9 @@ def _binary_ids(value: Any) -> Any:
 class Collector:
     """`async with Collector() as collector`: takes spans, or does what `misbehave` does instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket.socket | None = None) -> None:
+        """`listener` is of another network, such as a container's; else one of this machine."""
+        self._listener = listener
         self.spans: list[Seen] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
@@ -74,7 +77,10 @@ class Collector:
         server = web.Server(self._answer, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        if self._listener is None:
+            await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        else:
+            await web.SockSite(self._runner, self._listener).start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
         return self
