@@ -333,6 +333,30 @@ async def test_no_secret_argument_or_result_is_in_what_was_sent(bridge, collecto
     assert SENTINEL not in bridge.log()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"prompts/get"}',
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"echo"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"\\ud800/\\ud800","params":{}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":{},"_meta":7}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"traceparent":{}}}}',
+        b'{"jsonrpc":"2.0","method":"tools/call","params":{"_meta":[]}}',
+        b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % (b"9" * 40),
+    ],
+)
+async def test_whatever_a_client_sends_is_no_fault_and_takes_no_other_span_with_it(
+    bridge, collector, body
+):
+    async with bridge.session("files") as session:
+        response = await session.send(body=body)
+        assert response.status < 500, response
+        await session.text("counter")
+    await collector.of("tools/call counter")
+    assert await bridge.metric("mcp_bridge_spans_dropped_total") == 0
+
+
 async def test_names_are_bounded(bridge, collector):
     name = "n" * 5000
     async with bridge.session("files") as session:

@@ -95,14 +95,18 @@ def _new_trace() -> str:
 
 
 def _cut(text: str) -> str:
-    return text[:LONGEST]
+    """A client's word, short and fit to be written: lone surrogates cannot be."""
+    return text[:LONGEST].encode(errors="replace").decode()
 
 
 def _target(asked: Asked, server: Recorded, message: Mapping[str, Any]) -> str:
     """The tool or prompt, as the record names it: without what looks like a secret."""
     if asked.tool is not None:
         return _cut(asked.tool)
-    name = message["params"].get("name") if asked.method == "prompts/get" else None
+    params = message.get("params")
+    if asked.method != "prompts/get" or not isinstance(params, dict):
+        return ""
+    name = params.get("name")
     return _cut(server.redact.name(name)) if isinstance(name, str) else ""
 
 
@@ -136,7 +140,7 @@ def _attributes(
     elif target:
         told["gen_ai.prompt.name"] = target
     if isinstance(identifier := message.get("id"), str | int):
-        told["jsonrpc.request.id"] = server.redact.text(str(identifier), LONGEST)
+        told["jsonrpc.request.id"] = _cut(server.redact.text(str(identifier), LONGEST))
     if (version := headers.get(VERSION_HEADER)) in SUPPORTED and version is not None:
         told["mcp.protocol.version"] = version
     if SESSION_HEADER in headers:
