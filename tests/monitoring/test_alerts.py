@@ -35,6 +35,13 @@ def refused(reason, values):
     return {f'mcp_bridge_egress_refusals_total{{{SERVER},reason="{reason}"}}': values}
 
 
+def refusals(**reasons):
+    return {
+        f'mcp_bridge_refusals_total{{{HOST},reason="{reason}"}}': values
+        for reason, values in reasons.items()
+    }
+
+
 NEW = "_x50 1x30"  # a counter that is not there before its first event, ten minutes ago
 STEADY = "7x90"
 # Alert: the series with which it fires, and the nearest with which it must not.
@@ -78,6 +85,14 @@ CASES = {
             f"mcp_bridge_unauthorized_bursts_total{{{HOST}}}": "1x90",
             f"mcp_bridge_unauthorized_total{{{HOST}}}": "0+4x90",
         },
+    ),
+    "McpBridgeKnownCallerRefused": (
+        refusals(mcp_server_project_mismatch="0+1x90"),
+        refusals(
+            mcp_server_project_mismatch="0x50 6x30",
+            role_required="0x50 6x30",
+            no_credential="0+9x90",
+        ),
     ),
     "McpBridgeInternalErrors": (
         calls(ok="0+9x90", internal=NEW),

@@ -17,6 +17,7 @@ from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.policy.audit.outcome import Status
 from autobot_mcp_bridge.proxy.egress import EgressFamilies
 from autobot_mcp_bridge.proxy.host_metrics import DiskFamilies, HostFamilies, TlsFamilies
+from autobot_mcp_bridge.proxy.refusals import Reason as Refused
 from autobot_mcp_bridge.proxy.tls import Tls
 from autobot_mcp_bridge.proxy.unit_metrics import UnitFamilies
 from autobot_mcp_bridge.runtimes.base import Usage
@@ -56,7 +57,7 @@ WORDS = {
     "cause": {cause.value for cause in DeathCause},
     "state": {state.value for state in State},
     "job": {"mcp-bridge"},
-    "reason": drop_reasons() | {reason.word for reason in Reason},
+    "reason": drop_reasons() | {reason.word for reason in Reason} | set(Refused),
     "event": set(EVENTS),
     "promise": set(Promise),
     "kind": set(KINDS),

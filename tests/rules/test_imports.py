@@ -13,6 +13,7 @@ ORDER = (
     "diagnosis",
     "proxy",
     "sessions",
+    "tracing",
     "policy",
     "channels",
     "runtimes",

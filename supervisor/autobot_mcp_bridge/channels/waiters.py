@@ -1,8 +1,16 @@
 """Calls that wait for a start."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 
 from autobot_mcp_bridge.model.errors import CallError
+
+# What a call that is traced has around its wait for a start; it costs nothing where there is none.
+WAITING: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
+    "waiting", default=nullcontext
+)
 
 
 class Waiters:
@@ -30,7 +38,8 @@ class Waiters:
         """
         waiter = self.add()
         try:
-            await waiter
+            with WAITING.get()():
+                await waiter
         finally:
             self._waiting.discard(waiter)
 

@@ -27,6 +27,7 @@ from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.problem import Problem
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.config.tracing import trace_export
 from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.model.states import State
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         problems += tuple(problem for each in loaded.lacking.values() for problem in each)
     certificate, refusal = _certificate(places, loaded, has_units=has_units)
     problems = (*problems, *refusal)
+    if not has_units:  # what the proxy's unit has in its environment is not known here
+        problems += trace_export(loaded.host.tracing, os.environ)[1]
     facts = enforced.read(places.enforced) if has_units else {}
     if args.host and not args.json:
         return _show_host(facts)

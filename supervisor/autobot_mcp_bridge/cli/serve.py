@@ -9,7 +9,8 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from autobot_mcp_bridge.config.load import load
 from autobot_mcp_bridge.config.places import Places
 from autobot_mcp_bridge.config.source import AcceptedFile
 from autobot_mcp_bridge.config.tokens import TokenStore
+from autobot_mcp_bridge.config.tracing import trace_export
 from autobot_mcp_bridge.model.errors import BridgeError, UsageError
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.known_values import KnownValues
@@ -99,7 +101,7 @@ async def serve(places: Places, settings: HostSettings, hints: Hints, logged: Kn
     bridge = Bridge(places, settings, runtime, packages, tls=tls, trail=trail)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
     try:
-        async with trail, bridge, listening(bridge, settings) as where:
+        async with traced(trail, settings), trail, bridge, listening(bridge, settings) as where:
             announce(places, where)
             try:
                 # A certificate is for the name that clients write.
@@ -135,7 +137,12 @@ async def serve_units(places: Places, logged: KnownValues) -> int:
     tls = await asyncio.to_thread(taken_tls, places, loaded.host)
     bridge = Bridge(places, loaded.host, runtime, Applied(source), source, journal, tls, trail)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, bridge.reload_wanted.set)
-    async with trail, bridge, listening(bridge, loaded.host, have.sockets) as where:
+    async with (
+        traced(trail, loaded.host),
+        trail,
+        bridge,
+        listening(bridge, loaded.host, have.sockets) as where,
+    ):
         say(f"listening on {where.url}")
         notifier.ready()
         await stop.wait()
@@ -157,6 +164,27 @@ def _until_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+@asynccontextmanager
+async def traced(trail: AuditTrail, settings: HostSettings) -> AsyncIterator[None]:
+    """Have calls traced in the block, where there is a collector; nothing is imported elsewhere.
+
+    What cannot be done of the environment turns traces off and is told: it is no reason for calls
+    to be refused.
+    """
+    export, problems = await asyncio.to_thread(trace_export, settings.tracing, os.environ)
+    for problem in problems:
+        log.warning("calls are not traced: %s", problem)
+    if export is None:
+        yield
+        return
+    from autobot_mcp_bridge.tracing.exporter import Exporter
+    from autobot_mcp_bridge.tracing.tracer import Tracer
+
+    async with Exporter(export) as exporter:
+        trail.tracer = Tracer(export, exporter)
+        yield
 
 
 def own_tls(settings: HostSettings) -> Tls | None:

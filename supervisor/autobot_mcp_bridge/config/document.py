@@ -174,6 +174,9 @@ host counts as one of `http.allowed_hosts`. With `oauth.issuer`, an access token
 In scopes `{tenant}`, `{project}` (`-` without one) and `{name}` are the server's names.
 `oauth.keys_kept` is at least `oauth.keys_fresh` and at most 30 days.
 
+`tracing.endpoint` has http or https, without user, query or fragment; https or this host where headers go along:
+[OPERATE.md](OPERATE.md#trace-calls).
+
 With systemd the values of `environment.pass` stand in `/etc/mcp-bridge/environment`, `NAME=VALUE` a line;
 without, installs have the environment in which the proxy was started.
 """

@@ -15,6 +15,7 @@ from autobot_mcp_bridge.config.callers import (
 from autobot_mcp_bridge.config.places import RESERVED_TENANTS
 from autobot_mcp_bridge.config.problem import Loc
 from autobot_mcp_bridge.config.remote import remote_relations
+from autobot_mcp_bridge.config.tracing import tracing_relations
 from autobot_mcp_bridge.model import addresses
 from autobot_mcp_bridge.model.destinations import parse_entry
 from autobot_mcp_bridge.model.host import HostSettings
@@ -173,6 +174,7 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
     yield from tls_relations(host.tls)
     yield from http_relations(host.http)
     yield from oauth_relations(host.oauth, host.http.public_url)
+    yield from tracing_relations(host.tracing)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

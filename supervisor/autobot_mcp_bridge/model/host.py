@@ -136,6 +136,26 @@ class HostRates(Record):
     )
 
 
+class Tracing(Record):
+    """Spans of calls for a collector; where a key is absent, OpenTelemetry's variables count."""
+
+    endpoint: str | None = Field(
+        None,
+        description="URL of a collector (OTLP over HTTP), to which `/v1/traces` is added; absent: "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`, else no traces",
+    )
+    ratio: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="share of the calls that are traced where the caller has not decided; absent: "
+        "`OTEL_TRACES_SAMPLER`, else all",
+    )
+    service_name: str | None = Field(
+        None, min_length=1, description="absent: `OTEL_SERVICE_NAME`, else `mcp-bridge`"
+    )
+
+
 class Environment(Record):
     pass_: tuple[EnvName, ...] = Field(
         (), alias="pass", description="variables handed to package installs, never to servers"
@@ -154,4 +174,5 @@ class HostSettings(Record):
     rates: HostRates = Field(HostRates(), description="how often may be called")
     log: Log = Field(Log(), description="what is logged")
     audit: Audit = Field(Audit(), description="what is recorded of each call")
+    tracing: Tracing = Field(Tracing(), description="where traces of calls go")
     environment: Environment = Field(Environment(), description="variables for installs")

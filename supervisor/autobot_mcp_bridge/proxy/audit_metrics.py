@@ -1,4 +1,4 @@
-"""Whether calls are recorded, and who tries to call without a token."""
+"""Whether calls are recorded and traced, and who tries to call without a token."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from autobot_mcp_bridge.policy.audit.outcome import Status
+from autobot_mcp_bridge.policy.audit.traced import DROPS
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 
 
@@ -42,3 +43,19 @@ class AuditFamilies(Collector):
             "How often there were many of them at once",
             value=self._trail.bursts.alerts,
         )
+        yield from self._spans()
+
+    def _spans(self) -> Iterator[Metric]:
+        tracer = self._trail.tracer
+        exported = 0 if tracer is None else tracer.exported
+        yield CounterMetricFamily(
+            "mcp_bridge_spans_exported", "Spans that the collector has taken", value=exported
+        )
+        dropped = CounterMetricFamily(
+            "mcp_bridge_spans_dropped",
+            "Spans that no collector will have, by why",
+            labels=["reason"],
+        )
+        for reason in DROPS:
+            dropped.add_metric([reason], 0 if tracer is None else tracer.dropped[reason])
+        yield dropped

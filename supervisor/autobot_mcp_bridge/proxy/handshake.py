@@ -59,10 +59,12 @@ async def post(
         return await _initialize(request, served, principal, incoming, accepts, record)
     session = find_session(request, served, principal, client_id or NULL)
     if client_id is None:
+        record.passes(incoming.message)
         await _take(served, session, incoming)
         return web.Response(status=202)
     try:
         record.check()
+        record.passes(incoming.message)
         begun = await served.conversations.begin(
             session, incoming.message, client_id, streamable=accepts.stream
         )
@@ -123,6 +125,7 @@ async def _one_of_batch(
     with record:
         try:
             record.check()
+            record.passes(incoming.message)
             begun = await served.conversations.begin(
                 session, incoming.message, client_id, streamable=False
             )
@@ -203,6 +206,7 @@ async def _initialize(
     if not isinstance(incoming.params.get("protocolVersion"), str):
         text = "params.protocolVersion must be a string"
         raise Refusal(error_reply(400, INVALID_PARAMS, text, client_id=client_id))
+    record.passes(incoming.message)
     try:
         session, body = await served.conversations.initialize(
             principal, incoming.message, client_id

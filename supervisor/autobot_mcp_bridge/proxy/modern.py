@@ -69,6 +69,7 @@ async def post(
         if incoming.method == "subscriptions/listen":
             return await _listen(request, served, principal, incoming, accepts, record)
         record.check()
+        record.passes(incoming.message)
         begun = await served.conversations.begin_modern(
             principal,
             incoming.message,

@@ -54,7 +54,11 @@ def begin(
     said = Asked(
         kind, method or "", tool, args, identity(principal, served.spec), session, client, era
     )
-    return trail.begin(server, said, served.counts.calls)
+    record = trail.begin(server, said, served.counts.calls)
+    if trail.tracer is not None:
+        message = incoming.message if incoming is not None else {}
+        record.span = trail.tracer.begin(said, server, message, request.headers)
+    return record
 
 
 def _peer(request: web.BaseRequest) -> tuple[str, int]:

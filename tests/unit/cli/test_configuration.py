@@ -69,6 +69,18 @@ def test_check_tells_a_wrong_entry_of_a_list_of_names_where_units_are(
     assert "the egress proxy" not in out + err
 
 
+def test_check_names_a_variable_of_opentelemetrys_that_cannot_be_done(places, run, monkeypatch):
+    write_servers(places, SMALL)
+    write_text(places.host_toml, '[tracing]\nendpoint = "http://localhost:4318"\n')
+    assert run("check")[0] == 0
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    status, out, _ = run("check")
+
+    assert status == 65
+    assert out == "environment: OTEL_EXPORTER_OTLP_PROTOCOL: allowed is http/json\n"
+
+
 def test_check_of_a_directory_that_is_not_there_is_66(run, places):
     status, _, err = run("check", "--config-dir=/no/such/place")
 

@@ -17,6 +17,7 @@ from autobot_mcp_bridge.policy.audit.outcome import (
     Status,
     status_of,
 )
+from autobot_mcp_bridge.policy.audit.traced import CallSpan
 
 # What `error` says where it was the server that answered so.
 RPC_ERROR, TOOL_ERROR = "rpc_error", "tool_failed"
@@ -54,7 +55,7 @@ class CallRecord:
     the block ends; unless it has been handed over to a stream that outlives the connection.
     """
 
-    __slots__ = ("_began", "_closed", "_counts", "_handed", "_keeper", "_server", "asked")
+    __slots__ = ("_began", "_closed", "_counts", "_handed", "_keeper", "_server", "asked", "span")
 
     def __init__(
         self, keeper: Keeper, server: Recorded, asked: Asked, counts: Counter[str]
@@ -67,6 +68,7 @@ class CallRecord:
         self._began = time.perf_counter()
         self._closed = False
         self._handed = False
+        self.span: CallSpan | None = None  # of a call that is traced
 
     def __enter__(self) -> Self:
         return self
@@ -98,10 +100,17 @@ class CallRecord:
         if self.asked.kind is Kind.CALL and (refusal := self._keeper.refusal) is not None:
             raise refusal
 
+    def passes(self, message: dict[str, Any]) -> None:
+        """The message goes on to its server, which is told of the trace that it belongs to."""
+        if self.span is not None:
+            self.span.passes(message)
+
     # ---- ends ----
 
     def ok(self) -> None:
         """The proxy itself has answered."""
+        if self.span is not None:
+            self.span.here()
         self._count("ok")
         self._close(Status.OK)
 
@@ -154,6 +163,8 @@ class CallRecord:
         if self._closed:
             return
         self._closed = True
+        if self.span is not None:
+            self._end_span(self.span, status, error, more)
         if self.asked.kind is not Kind.CALL and error not in DENIALS:
             self._keeper.over(self, None)
             return
@@ -185,4 +196,20 @@ class CallRecord:
             if "message" in more:
                 more["message"] = server.redact.text(more["message"])
             line |= more
+        if self.span is not None:
+            line["trace_id"] = self.span.trace_id
         self._keeper.over(self, line)
+
+    @staticmethod
+    def _end_span(
+        span: CallSpan, status: Status, error: str | None, more: dict[str, Any] | None
+    ) -> None:
+        """Close the call's trace, which gets the word of its error, and nothing that is said of it."""
+        if status is Status.BLOCKED:
+            span.here()
+        code = more.get("code") if more is not None else None
+        if error == RPC_ERROR and code is not None:
+            error = str(code)  # as OpenTelemetry's conventions for MCP have it
+        elif error == TOOL_ERROR:
+            error = "tool_error"
+        span.end(error, code)

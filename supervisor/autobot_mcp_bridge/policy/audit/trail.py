@@ -22,6 +22,7 @@ from autobot_mcp_bridge.policy.audit.outcome import TOLD, Event, Status
 from autobot_mcp_bridge.policy.audit.record import LOGGER, CallRecord
 from autobot_mcp_bridge.policy.audit.redaction import ArgumentRedactor
 from autobot_mcp_bridge.policy.audit.say import say
+from autobot_mcp_bridge.policy.audit.traced import Tracer
 from autobot_mcp_bridge.policy.audit.who import Identity
 from autobot_mcp_bridge.policy.audit.writer import Writer
 
@@ -37,6 +38,7 @@ class AuditTrail:
         lines: how many there were, by status.
         keeps_args: whether anybody reads the arguments.
         bursts: of requests that were not let in.
+        tracer: traces calls, where there is a collector.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class AuditTrail:
         self.settings = settings
         self.lines: Counter[str] = Counter()
         self.bursts = Bursts()
+        self.tracer: Tracer | None = None
         self._places = places
         self._writer: Writer | None = None
         self._page: OpenCalls | None = None
