@@ -16,8 +16,6 @@ from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.supervision.journal import Memory
 
 _TOOLS = "tools"
-# Bytes of tools/list that are read for them, over all pages.
-MAX_LISTED = 4 << 20
 
 
 class Catalog:
