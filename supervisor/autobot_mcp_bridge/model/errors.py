@@ -41,6 +41,7 @@ class Cause(Enum):
     BAD_TEXT = ("bad_text", 200, INVALID_PARAMS)
     METHOD_DENIED = ("method_denied", 200, METHOD_NOT_FOUND)
     TOOL_DENIED = ("tool_denied", 200, INVALID_PARAMS)
+    TOOL_HELD = ("tool_held", 200, INVALID_PARAMS)
     TASK_UNKNOWN = ("task_unknown", 200, INVALID_PARAMS)
     DUPLICATE_ID = ("duplicate_id", 400, INVALID_REQUEST)
     INPUT_LATE = ("input_late", 200, INVALID_PARAMS)

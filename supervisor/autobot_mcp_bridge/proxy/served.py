@@ -17,6 +17,7 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, principal_of
@@ -29,6 +30,7 @@ from autobot_mcp_bridge.sessions.listeners import Listeners
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
 from autobot_mcp_bridge.supervision.journal import Memory
+from autobot_mcp_bridge.units.packages.store import package_of
 
 _INSTANCE = "instance"
 _COMMAND = "command"
@@ -62,8 +64,11 @@ class Served:
         keep: Keep,
         access: AccessTokens | None = None,
         keys: KeyTable | None = None,
+        drift: Drift | None = None,
     ) -> None:
         self.spec = spec
+        self.drift = drift if drift is not None else Drift(spec.instance)
+        self.drift.mode = spec.tools.drift
         self._keys = keys if keys is not None else KeyTable()
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
@@ -92,7 +97,9 @@ class Served:
 
     def _shared(self, sessions: SessionTable) -> Conversations:
         listeners = Listeners(self._limits.sessions_per_server, self._limits.sessions_per_token)
-        shared = SharedServer(self.spec, sessions, listeners, self.counts.count_drop, self._memory)
+        shared = SharedServer(
+            self.spec, sessions, listeners, self.counts.count_drop, self._memory, self.drift
+        )
         hooks = replace(
             self._hooks,
             restored=shared.restored,
@@ -116,7 +123,8 @@ class Served:
             return made
 
         return IsolatedServer(
-            self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make
+            *(self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make),
+            self.drift,
         )
 
     def _instance(
@@ -151,6 +159,7 @@ class Served:
         if not spec.enabled:
             self.conversations.suspend()
         self.spec = spec
+        self.drift.mode = spec.tools.drift
         self.resource = self._access.resource(spec) if self._access is not None else None
         self.conversations.configure(spec)
         self.instance.configure(spec)
@@ -216,6 +225,7 @@ class Served:
     def _resolve(self, spec: ServerSpec) -> Command:
         """The command, which is remembered: a process is, or will be, started with it."""
         command = self._startable(spec)
+        self.drift.package = package_of(command.argv)
         digest = _digest(command)
         if digest != self._command:
             self._command = digest

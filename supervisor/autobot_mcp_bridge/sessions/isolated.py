@@ -20,6 +20,7 @@ from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.model.versions import META_CAPABILITIES, SUPPORTED, Era
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
@@ -58,6 +59,7 @@ class IsolatedServer:
         on_dropped: counts.
         lead: keeps no process, but what counts for all of them: breaker, era, an operator's stop.
         make: makes the keepers.
+        drift: of the tools that any of its processes lists.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class IsolatedServer:
         on_dropped: Callable[[str], None],
         lead: Instance,
         make: Makes,
+        drift: Drift,
     ) -> None:
         self.spec = spec
         self.sessions = sessions
@@ -75,6 +78,7 @@ class IsolatedServer:
         self._on_dropped = on_dropped
         self._lead = lead
         self._make = make
+        self._drift = drift
         self._private: dict[Session, PrivateSession] = {}
         self._opening: dict[PrivateSession, Principal] = {}
         self._leaving: dict[Instance, Principal] = {}  # whose processes may not have ended yet
@@ -119,7 +123,7 @@ class IsolatedServer:
         self, principal: Principal, message: dict[str, Any], client_id: bytes
     ) -> tuple[Session | None, bytes]:
         self._check_room(principal)
-        private = PrivateSession(self.spec, message, self.sessions.end)
+        private = PrivateSession(self.spec, message, self.sessions.end, self._drift)
         private.instance = self._make(private.hooks)
         private.instance.era = Era.HANDSHAKE  # its client has chosen
         self._opening[private] = principal
@@ -138,7 +142,7 @@ class IsolatedServer:
     async def begin(
         self, session: Session, message: dict[str, Any], client_id: bytes, *, streamable: bool
     ) -> Exchange | bytes:
-        return self._private[session].begin(message, client_id, streamable=streamable)
+        return await self._private[session].begin(message, client_id, streamable=streamable)
 
     def tell(self, session: Session, message: dict[str, Any]) -> None:
         self._private[session].tell(message)
@@ -217,7 +221,7 @@ class IsolatedServer:
     def _new_caller(self, key: Key, features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
         caller = SharedServer(
-            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful()
+            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful(), self._drift
         )
         held = caller.held = Held("\0".join((self.spec.instance, *key)), features)
 
@@ -274,6 +278,12 @@ class IsolatedServer:
         """Have a process end; until it has, it counts."""
         instance.dismiss()
         self._leaving[instance] = owner
+
+    def tools_changed(self) -> None:
+        for private in self._private.values():
+            private.tools_changed()
+        for _, caller in self._callers.values():
+            caller.tools_changed()
 
     def end(self) -> None:
         self.dismiss(lambda _principal: False)

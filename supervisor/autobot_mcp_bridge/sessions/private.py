@@ -14,10 +14,13 @@ from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import Era
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, allowed
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
+from autobot_mcp_bridge.sessions.listed import Listed
+from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED
 from autobot_mcp_bridge.sessions.rounds import PATIENCE, QUESTIONS
 from autobot_mcp_bridge.sessions.session import Session
 
@@ -35,7 +38,11 @@ class PrivateSession:
     """
 
     def __init__(
-        self, spec: ServerSpec, initialize: dict[str, Any], end: Callable[[Session], None]
+        self,
+        spec: ServerSpec,
+        initialize: dict[str, Any],
+        end: Callable[[Session], None],
+        drift: Drift,
     ) -> None:
         """`initialize` is the client's own; `end` is called when the process has ended."""
         self.instance: Instance
@@ -48,11 +55,12 @@ class PrivateSession:
         self._answer: Answer | None = None
         self._asked: set[bytes] = set()  # ids of the server's requests, as JSON
         self._early: list[bytes] = []  # what the server says before there is a session
+        self._listed = Listed(drift, ToolRule(spec.tools))
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
         self._spec = spec
-        self._tools = ToolRule(spec.tools)
+        self._listed.rule = ToolRule(spec.tools)
 
     def hooks(self, common: Hooks) -> Hooks:
         return replace(
@@ -107,7 +115,9 @@ class PrivateSession:
 
     # ---- from the client ----
 
-    def begin(self, message: dict[str, Any], client_id: bytes, *, streamable: bool) -> Exchange:
+    async def begin(
+        self, message: dict[str, Any], client_id: bytes, *, streamable: bool
+    ) -> Exchange:
         """Send a request on.
 
         Raises:
@@ -116,12 +126,19 @@ class PrivateSession:
         session, method = self._session, message["method"]
         if not allowed(method, HANDSHAKE_REQUESTS, self._spec.methods.allow):
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
-        if client_id in session.calls:
+        if client_id in session.calls or client_id in session.waiting:
             raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
-        name = params_of(message).get("name")
-        if method == "tools/call" and not self._tools.allows(name):
-            raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
-        finish: Finish | None = self._listed if method == "tools/list" else None
+        params = params_of(message)
+        if method == "tools/call":
+            self._listed.refuse(params.get("name"))
+        session.waiting.add(client_id)
+        try:
+            await self._listed.admit(self._channel, Era.HANDSHAKE, method, params)
+            if client_id not in session.waiting:
+                raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
+        finally:
+            session.waiting.discard(client_id)
+        finish = self._finish_tools(params) if method == "tools/list" else None
         channel = self._channel
         if len(channel.pending) >= self.instance.max_calls:
             raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
@@ -136,7 +153,9 @@ class PrivateSession:
             return
         params = params_of(message)
         if message["method"] == "notifications/cancelled":
-            call = self._session.calls.get(jsonrpc.dumps(params.get("requestId")))
+            client_id = jsonrpc.dumps(params.get("requestId"))
+            self._session.waiting.discard(client_id)  # of a call that its server has not seen yet
+            call = self._session.calls.get(client_id)
             if call is not None:
                 channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
             return
@@ -183,7 +202,12 @@ class PrivateSession:
             else:
                 channel.go_on(call)
 
+    def tools_changed(self) -> None:
+        self._deliver(jsonrpc.dumps({"jsonrpc": "2.0", "method": TOOLS_CHANGED}))
+
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
+        if message["method"] == TOOLS_CHANGED:
+            self._listed.changed()
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
             if not self._asked:
@@ -225,8 +249,6 @@ class PrivateSession:
         else:
             session.outbox.push(line)
 
-    def _listed(self, answer: Answer) -> Answer:
-        if answer.is_error or self._tools.everything:
-            return answer
-        message = answer.parsed()
-        return jsonrpc.rebuilt({**message, "result": self._tools.listed(message["result"])})
+    def _finish_tools(self, params: dict[str, Any]) -> Finish:
+        first = not params.get("cursor")
+        return lambda answer: self._listed.passed(answer, first=first)

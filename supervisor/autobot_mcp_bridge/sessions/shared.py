@@ -8,6 +8,7 @@ ever sent twice.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
@@ -27,6 +28,7 @@ from autobot_mcp_bridge.model.versions import (
     server_info,
     spoken_by,
 )
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.methods import (
     HANDSHAKE_REQUESTS,
     MODERN_REQUESTS,
@@ -55,6 +57,7 @@ from autobot_mcp_bridge.sessions.exchange import (
     translated,
 )
 from autobot_mcp_bridge.sessions.held import Held
+from autobot_mcp_bridge.sessions.listed import Listed
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners, wish_of
 from autobot_mcp_bridge.sessions.mirroring import Mirroring
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
@@ -81,6 +84,7 @@ class SharedServer:
         listeners: Listeners,
         on_dropped: Callable[[str], None],
         memory: Memory,
+        drift: Drift,
     ) -> None:
         self.sessions = sessions
         self.listeners = listeners
@@ -89,6 +93,8 @@ class SharedServer:
         self._server_meta = b""
         self._catalog = Catalog(memory, spec.instance)
         self._mirroring = Mirroring(self._catalog)
+        self._listed = Listed(drift, ToolRule(spec.tools))
+        self._catalog.on_changed = self._listed.changed
         self._tasks = TaskOwners(memory, spec.instance)
         self._wishes = Wishes(sessions, listeners)
         self._settings = Settings(sessions, self._wishes)
@@ -105,7 +111,7 @@ class SharedServer:
 
     def configure(self, spec: ServerSpec) -> None:
         self.spec = spec
-        self._catalog.rule = ToolRule(spec.tools)
+        self._listed.rule = ToolRule(spec.tools)
 
     def forget(self) -> None:
         self._catalog.stale()
@@ -158,7 +164,7 @@ class SharedServer:
         ):
             return known[0].encode(client_id)
         finish = self._finish(session.principal, method, params)
-        channel = await self._ready(session, client_id)
+        channel = await self._ready(session, client_id, method, params)
         if self.era is Era.MODERN:
             return self._begin_dressed(
                 channel, session, message, client_id, finish, streamable=streamable
@@ -218,6 +224,7 @@ class SharedServer:
         if self.held is not None and self.held.is_ours(params):
             return self._resume(self.held, message, client_id, streamable=streamable)
         channel = await self.instance.ready()
+        await self._listed.admit(channel, self.era, method, params)
         if method == "tools/call":
             mirrored = await self._mirroring.find(channel, self.era)
             if (found := mirrored.get(str(params.get("name")))) is not None:
@@ -288,11 +295,14 @@ class SharedServer:
         """Of the process that there is."""
         return era_of(self.instance.hello or {})
 
-    async def _ready(self, session: Session, client_id: bytes) -> Channel:
+    async def _ready(
+        self, session: Session, client_id: bytes, method: str, params: dict[str, Any]
+    ) -> Channel:
         """The channel for a call, which can be cancelled while its server starts."""
         session.waiting.add(client_id)
         try:
             channel = await self.instance.ready()
+            await self._listed.admit(channel, self.era, method, params)
             if client_id not in session.waiting or session not in self.sessions:
                 raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
             return channel
@@ -308,9 +318,7 @@ class SharedServer:
         if method == "tools/list":
             return self._finish_tools(params, principal)
         if method == "tools/call":
-            name = params.get("name")
-            if not self._catalog.rule.allows(name):
-                raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
+            self._listed.refuse(params.get("name"))
             if "task" in params:
                 return lambda answer: self._tasks.learn(principal, answer)
         elif method == "tasks/list":
@@ -406,7 +414,8 @@ class SharedServer:
         if known is None or self.instance.channel is not None:
             return None
         self.instance.check_startable()
-        return known
+        answer, era = known
+        return self._listed.known(answer), era
 
     def _finish_tools(self, params: dict[str, Any], principal: Principal) -> Finish:
         first_page = not params.get("cursor")
@@ -416,7 +425,7 @@ class SharedServer:
                 return answer
             if first_page:
                 self._catalog.learn(answer, self.era, principal.digest)
-            return self._catalog.filtered(answer)
+            return self._listed.passed(answer, first=first_page)
 
         return finish
 
@@ -440,11 +449,16 @@ class SharedServer:
         answer = await tools.result()
         if answer.is_error:
             return
+        with suppress(CallError):  # it is too large to be looked at; whoever asks for it is told
+            self._listed.passed(answer, first=True)
         differs = digest_of(answer) != self._catalog.digest
         self._catalog.learn(answer, self.era)
         if differs:
-            message = {"jsonrpc": "2.0", "method": TOOLS_CHANGED}
-            self.notices.tell_all(message, jsonrpc.dumps(message))
+            self.tools_changed()
+
+    def tools_changed(self) -> None:
+        message = {"jsonrpc": "2.0", "method": TOOLS_CHANGED}
+        self.notices.tell_all(message, jsonrpc.dumps(message))
 
     def adopted(self, channel: Channel) -> None:
         """Go on with a process that an earlier proxy has greeted."""

@@ -48,16 +48,14 @@ _BLOCKED = frozenset(
         *(Cause.STOPPED, Cause.BREAKER_OPEN, Cause.MASKED, Cause.NO_UNIT, Cause.QUEUE_FULL),
         *(Cause.TOO_MANY_SESSIONS, Cause.AUDIT_UNAVAILABLE, Cause.BAD_TEXT, Cause.METHOD_DENIED),
         *(Cause.TOOL_DENIED, Cause.TASK_UNKNOWN, Cause.DUPLICATE_ID, Cause.INPUT_LATE),
-        *(Cause.REFUSED, Cause.PROJECT_MISMATCH),
+        *(Cause.REFUSED, Cause.PROJECT_MISMATCH, Cause.TOOL_HELD),
     }
 )
 _OTHERS = {Cause.CALL_TIMEOUT: Status.TIMEOUT, Cause.CANCELLED: Status.CANCELLED}
 # What a caller may not, whatever state the server is in: recorded of every request, not of calls
 # alone.
-DENIALS = frozenset(
-    {*(each.word for each in (Cause.METHOD_DENIED, Cause.TOOL_DENIED, Cause.TASK_UNKNOWN))}
-    | {SESSION_UNKNOWN}
-)
+_DENIED = (Cause.METHOD_DENIED, Cause.TOOL_DENIED, Cause.TOOL_HELD, Cause.TASK_UNKNOWN)
+DENIALS = frozenset({*(cause.word for cause in _DENIED), SESSION_UNKNOWN})
 
 
 def status_of(cause: Cause) -> Status:
