@@ -31,7 +31,7 @@ deb: setup  ## make the package of each Debian suite in dist/, in containers (ro
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python tools/deb.py $(ARGS)
 
 test: setup ansible  ## run the suite; it says what could not run (a failure with CI=true)
-	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "not soak and not removal and not lab and not vm and not agents" $(ARGS)
+	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -n auto --dist loadfile -m "not soak and not removal and not lab and not vm and not agents" $(ARGS)
 
 lab: setup  ## test against real systemd 252 and 257, in containers (root)
 	@PATH="$(CURDIR)/$(VENV):$$PATH" exec $(VENV)/python -m pytest -m "lab and not soak" $(ARGS)

@@ -103,6 +103,48 @@ REQUIREMENTS = (
         "the end of a server or its helper for memory is the server's, and told as such",
         "jupyterhub/systemdspawner#101",
     ),
+    Requirement(
+        "SM-12", "${VAR} in a manifest is expanded, all missing names told at once", "SM-12"
+    ),
+    Requirement(
+        "SM-13", "a manifest of scoped-mcp's format loads, or names what is not here", "SM-13"
+    ),
+    Requirement("SM-14", "modules of a manifest are servers, with a mode", "SM-14, read by hint"),
+    Requirement("SM-18", "a manifest's rate limits: global and by tool", "SM-18"),
+    Requirement("SM-19", "argument filters: fields, block or warn, decoding", "SM-19"),
+    Requirement("SM-20", "response filters: block, warn or redact, decoding", "SM-20"),
+    Requirement("SM-24", "a pattern that can match no tool is told", "SM-24"),
+    Requirement("SM-35", "no call reaches a server unless its scopes have been asked", "SM-35"),
+    Requirement("SM-36", "paths stay below the agent's directory", "SM-36, no link is followed"),
+    Requirement("SM-37", "namespaces, and custom strategies", "SM-37, without sqlite files"),
+    Requirement("SM-38", "agents of one type and the same tools never meet", "SM-38"),
+    Requirement(
+        "SM-49", "arguments are validated against inputSchema before they are sent", "SM-49"
+    ),
+    Requirement("SM-53", "binary blocks above a cap become a stub, the others stay", "SM-53"),
+    Requirement(
+        "SM-55", "pre-call hooks in their order may change arguments or stop a call", "SM-55"
+    ),
+    Requirement(
+        "SM-56", "one order of steps, tested pair by pair", "SM-56, hooks and schema first"
+    ),
+    Requirement("SM-57", "sliding windows; what cannot be counted is not let through", "SM-57"),
+    Requirement("SM-58", "the error of an argument filter names neither rule nor field", "SM-58"),
+    Requirement("SM-59", "every text of an answer is looked at, blobs of text included", "SM-59"),
+    Requirement("SM-F1", "what tools say of themselves reaches clients value for value", "SM-F1"),
+    Requirement("SM-F2", "both schemas of a tool reach clients value for value", "SM-F2"),
+    Requirement("SM-F4", "a server's errors go through the response filters", "SM-F4"),
+    Requirement(
+        "SM-F8", "no variable changes a manifest's structure, none in a comment counts", "SM-F8"
+    ),
+    Requirement(
+        "SM-F9", "a mistake in a manifest is told by path and rule, without values", "SM-F9"
+    ),
+    Requirement("SM-F10", "what lies at a scoped path, such as a FIFO, holds up nobody", "SM-F10"),
+    Requirement("SM-F11", "what hooks change is validated", "SM-F11"),
+    Requirement("SM-F14", "a call counts in all of its windows or in none", "SM-F14"),
+    Requirement("SM-F17", "a changed manifest counts without a restart", "SM-F17"),
+    Requirement("SM-F23", "what stands beside a binary block stays", "SM-F23"),
     Requirement("A1", "a server has one path ending in /mcp, which takes POST", _TRANSPORT_25),
     Requirement("A2", "any other method is 405 with Allow", "RFC 9110 15.5.6"),
     Requirement("A3", "an Origin that is not allowed is 403, none is accepted", _TRANSPORT_26),

@@ -33,6 +33,7 @@ from support.drifting import (
     tools_command,
     writes,
 )
+from support.extensions import install
 from support.waiting import eventually
 
 SHARED = pytest.mark.parametrize("cell", [cell for cell in CELLS if cell[1] == "shared"])
@@ -190,7 +191,7 @@ async def test_a_process_that_does_not_list_its_tools_in_time_has_none_until_it_
         async with client(bridge, cell) as caller:
             error = await refused(caller, "read")
 
-            assert "it has not listed them within 3 s" in error["message"]
+            assert "has not listed its tools in 3 s" in error["message"]
 
 
 @EVERYWHERE
@@ -328,7 +329,7 @@ async def test_a_tool_that_is_known_to_be_held_is_refused_without_asking_its_ser
                 await refused(caller, "read")
             assert own.read_text() == before
             await passes(caller, "write")
-            assert own.read_text() == f"{before}tools/call\n"
+            assert own.read_text().endswith("tools/call\n")
 
 
 @SHARED
@@ -380,6 +381,27 @@ async def test_the_allow_list_decides_about_accepted_tools_and_drift_about_allow
         lists(bridge, "files", EVIL, WRITE, SEND)
         async with client(bridge, cell) as caller:
             assert await descriptors(caller) == {}
+            await refused(caller, "read")
+
+
+# ---- its place in the chain ----
+
+
+async def test_a_tool_is_judged_by_the_allow_list_first_and_hooks_and_rates_come_after(tmp_path):
+    cell = ("legacy", "shared", "modern")
+    tools = {"deny": ["write"]}
+    more = {"hooks": [{"name": "picky"}], "rates": {"principal": "1/hour"}}
+    async with Bridge([server(cell, tools=tools, **more)], env=install(tmp_path)) as bridge:
+        await accepted(bridge, cell, READ, tool("list"))
+        lists(bridge, "files", EVIL, tool("write", "sends"), tool("list"))
+        async with client(bridge, cell) as caller:
+            await descriptors(caller)
+            assert code_of(await caller.call("write", {"text": "boom"})) == "tool_denied"
+            for _ in range(3):  # which do not count
+                assert code_of(await caller.call("read", {"text": "boom"})) == "tool_held"
+            assert code_of(await caller.call("list", {"text": "boom"})) == "hook_failed"
+            await passes(caller, "list")
+            assert code_of(await caller.call("list", {})) == "rate_limited"
             await refused(caller, "read")
 
 

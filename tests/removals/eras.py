@@ -44,7 +44,7 @@ OTHERS = {
     ),
     "E5": Removal(
         "sessions/shared.py",
-        "check(found, params)",
+        "check(found, sent)",
         "pass",
         "conformance/test_probes.py::test_a_probe_sees_what_is_right[shared-M27]",
     ),
@@ -131,9 +131,9 @@ OTHERS = {
     ),
     "E19": Removal(
         "sessions/shared.py",
-        "        level = meta_of(params).get(META_LOG_LEVEL)\n",
-        "        level = meta_of(params).get(META_LOG_LEVEL)\n"
-        '        params.pop("requestState", None)\n',
+        "            level = meta_of(sent).get(META_LOG_LEVEL)\n",
+        "            level = meta_of(sent).get(META_LOG_LEVEL)\n"
+        '            params_of(message).pop("requestState", None)\n',
         "conformance/test_probes.py::test_a_probe_sees_what_is_right[shared-M19]",
     ),
     "E20": Removal(
@@ -182,8 +182,8 @@ OTHERS = {
     ),
     "G3": Removal(
         "sessions/shared.py",
-        "            undress(params)\n",
-        '            raise CallError(Cause.METHOD_DENIED, "the server speaks the handshake only")\n',
+        "                undress(params_of(message))\n",
+        '                raise CallError(Cause.METHOD_DENIED, "the server speaks the handshake only")\n',
         ERAS + "a_modern_client_is_served_by_a_handshake_server[shared]",
     ),
     "G4": Removal(

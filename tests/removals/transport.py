@@ -290,8 +290,8 @@ TRANSPORT = {
         IDS + "requests_of_the_server_are_refused_where_sessions_share_it",
     ),
     "D4": Removal(
-        "sessions/shared.py",
-        "if not allowed(method, HANDSHAKE_REQUESTS, self.spec.methods.allow):",
+        "policy/chain.py",
+        "if not allowed(asked.method, asked.known, self._spec.methods.allow):",
         "if False:",
         "live/test_policy.py::test_an_unknown_method_is_denied_before_the_server_sees_it",
     ),

@@ -65,7 +65,13 @@ def test_an_upward_import_would_be_found(tmp_path, monkeypatch):
     assert len(upward(module)) == 2
 
 
-@pytest.mark.parametrize("library", ["dbus_next", "dbus_fast", "pystemd", "jinja2", "jwt"])
+@pytest.mark.parametrize(
+    "library",
+    [
+        *("dbus_next", "dbus_fast", "pystemd", "jinja2", "jwt"),
+        *("jsonschema_rs", "re2", "redis", "yaml"),
+    ],
+)
 def test_an_outside_system_has_at_most_one_importing_module(library):
     importers = [
         shown(module)

@@ -184,14 +184,15 @@ class Server:
     def progress(self, ident: Any, arguments: dict[str, Any], params: dict[str, Any]) -> None:
         token = params.get("_meta", {}).get("progressToken")
         steps = int(arguments.get("steps", 3))
+        waits = arguments.get("then") == "wait"
+        if waits:  # before anybody is told, who may release it at once
+            self.waiting[ident] = str(arguments["nonce"])
         for step in range(1, steps + 1):
             time.sleep(float(arguments.get("delay", 0)))
             value = {"progressToken": token, "progress": step, "message": arguments.get("nonce")}
             notify("notifications/progress", value)
-        if arguments.get("then") == "wait":
-            self.waiting[ident] = str(arguments["nonce"])
-            return
-        text(ident, arguments.get("nonce", "done"))
+        if not waits:
+            text(ident, arguments.get("nonce", "done"))
 
     def tool_flood(self, ident: Any, arguments: dict[str, Any], params: dict[str, Any]) -> None:
         """Many notifications of some kinds, as fast as they are taken, then the answer."""

@@ -37,6 +37,12 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+def around(fault: str, log: str) -> str:
+    """The part of the log that explains a fault in it: its tail may be long after."""
+    at = log.index(fault)
+    return f"{fault}:\n{log[max(0, at - 2000) : at + 6000]}"
+
+
 def new_token() -> str:
     return "mcpb_" + secrets.token_urlsafe(32)
 
@@ -52,6 +58,7 @@ class Bridge:
         env: more environment variables for the proxy.
         faults: words that the log may hold although they usually betray a fault.
         python: runs the proxy, and its servers with url.
+        manifests: those of manifests.d, each in a file named by its agent type.
     """
 
     def __init__(
@@ -62,7 +69,9 @@ class Bridge:
         env: dict[str, str] | None = None,
         faults: tuple[str, ...] = (),
         python: str = sys.executable,
+        manifests: Iterable[dict[str, Any]] = (),
     ) -> None:
+        self._manifests = tuple(manifests)
         self.servers = [copy.deepcopy(server) for server in servers]
         self.host = {**DEFAULTS, **(host or {})}
         for table, values in DEFAULTS.items():
@@ -134,6 +143,15 @@ class Bridge:
         host = "".join(f"[{name}]\n{_toml(table)}\n" for name, table in self.host.items())
         (self.config_dir / "host.toml").write_text(host, encoding="utf-8")
         self.write(self.servers)
+        for manifest in self._manifests:
+            self.write_manifest(f"{manifest['agent_type']}.yml", manifest)
+
+    def write_manifest(self, name: str, manifest: dict[str, Any] | str) -> None:
+        """Put a file into manifests.d; JSON is YAML, too."""
+        directory = self.config_dir / "manifests.d"
+        directory.mkdir(mode=0o755, exist_ok=True)
+        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+        (directory / name).write_text(text, encoding="utf-8")
 
     async def start(self) -> None:
         """Start the proxy and wait until it listens; again after stop() or kill()."""
@@ -200,7 +218,7 @@ class Bridge:
         assert self.process.returncode == 0, f"exit {self.process.returncode}:\n{log[-4000:]}"
         assert not self.processes(), f"left behind: {self.processes()}"
         for fault in FAULTS:
-            assert fault in self._allowed_faults or fault not in log, f"{fault}:\n{log[-6000:]}"
+            assert fault in self._allowed_faults or fault not in log, around(fault, log)
         for token in self._tokens.values():
             assert token not in log, "a token stands in the log"
 

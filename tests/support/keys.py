@@ -23,10 +23,11 @@ async def made(
     *,
     roles: Sequence[Role] = (Role.MEMBER,),
     agent: str = "a1",
+    agent_type: str = "coder",
     expires: float | None = None,
 ) -> tuple[str, KeyRecord]:
     """A key that counts when this returns."""
-    order = KeyOrder(agent, "coder", project, tuple(roles), expires=expires)
+    order = KeyOrder(agent, agent_type, project, tuple(roles), expires=expires)
     key, record = store(bridge).new(tenant, order)
     await bridge.reload()
     return key, record

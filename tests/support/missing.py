@@ -23,6 +23,7 @@ from lab.places import default_cache
 from lab.problems import LabError
 from lab.vm_image import image
 from rules.tree import ROOT
+from support.redis_server import redis_server
 from support.unpacked import CannotFetchError, program
 
 PREFIX = "could not run: "
@@ -143,6 +144,13 @@ def _unpacked(name: str) -> Callable[[], object]:
     return find
 
 
+def _redis() -> object:
+    try:
+        return redis_server()
+    except CannotFetchError as error:
+        raise MissingError(f"redis-server: {error}") from error
+
+
 def _module(name: str) -> Callable[[], object]:
     def find() -> object:
         try:
@@ -169,6 +177,7 @@ PROVIDERS: dict[str, Callable[[], object]] = {
     "npm": _npm,
     "npm registry": _npm_registry,
     "promtool": _unpacked("promtool"),
+    "redis": _redis,
     "root": _root,
     "vm": _vm,
 }

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from support import proc
-from support.bridge import FAULTS
+from support.bridge import FAULTS, around
 from support.client import Session
 from support.containers import properties, reaches
 from support.product import PROXY, Product, instance_of, url_of
@@ -151,4 +151,4 @@ def faultless(product: Product) -> Iterator[ProxyUnit]:
     log = made.log()
     made.container.down()
     for fault in FAULTS:
-        assert fault not in log, log[-6000:]
+        assert fault not in log, around(fault, log)

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab import labs
 from lab.places import Lab
-from support.bridge import FAULTS, new_token
+from support.bridge import FAULTS, around, new_token
 from support.client import Modern, Session
 from support.containers import properties, reaches
 from support.product import PROXY, Product, digest_of, echo, installed_product, instance_of
@@ -60,7 +60,7 @@ class Units:
         words = ("--plain", "--no-legend", "--state=active", "autobot-mcp-bridge@*.service")
         assert container.check("systemctl", "list-units", *words) == ""
         for fault in FAULTS:
-            assert fault not in log, f"{fault}:\n{log[-6000:]}"
+            assert fault not in log, around(fault, log)
         for token in self._tokens.values():
             assert token not in log, "a token stands in the log"
 

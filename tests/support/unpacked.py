@@ -4,6 +4,7 @@ Installing one would start a server on the machine of whoever runs the tests: wh
 not there, its package is fetched and unpacked in the cache directory.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -37,27 +38,29 @@ def program(name: str) -> Path:
         return Path(found)
     package, inside = PROGRAMS[name]
     kept = cache_dir() / name / name
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            _fetch(Path(folder), package)
-            (Path(folder) / inside).rename(kept)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with (kept.parent / ".lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                _fetch(Path(folder), package)
+                (Path(folder) / inside).rename(kept)
     return kept
 
 
 def _fetch(folder: Path, package: str) -> None:
     try:
-        _run(folder, "apt-get", "download", package)
+        run(folder, "apt-get", "download", package)
     except CannotFetchError:
         if os.geteuid() != 0:
             raise
-        _run(folder, "apt-get", "update", "-q")
-        _run(folder, "apt-get", "download", package)
+        run(folder, "apt-get", "update", "-q")
+        run(folder, "apt-get", "download", package)
     (archive,) = folder.glob("*.deb")
-    _run(folder, "dpkg-deb", "--extract", archive.name, ".")
+    run(folder, "dpkg-deb", "--extract", archive.name, ".")
 
 
-def _run(folder: Path, *words: str) -> None:
+def run(folder: Path, *words: str) -> None:
     try:
         done = subprocess.run(
             words,

@@ -62,8 +62,11 @@ class Pipes:
                 lambda: _Stdout(on_data, on_end), socket.socket(fileno=stdin_fd)
             )
             return cls(both, both, duplex=True)
-        stdin = os.fdopen(stdin_fd, "wb", 0)
-        stdout = os.fdopen(stdout_fd, "rb", 0)
+        # uvloop closes the descriptor by itself and then what it was given: between the two another
+        # thread may have got the number, and would lose what it has just opened.
+        closes = isinstance(loop, asyncio.BaseEventLoop)
+        stdin = os.fdopen(stdin_fd, "wb", 0, closefd=closes)
+        stdout = os.fdopen(stdout_fd, "rb", 0, closefd=closes)
         writer, _ = await loop.connect_write_pipe(lambda: _Stdin(on_deaf), stdin)
         reader, _ = await loop.connect_read_pipe(lambda: _Stdout(on_data, on_end), stdout)
         return cls(reader, writer, duplex=False)

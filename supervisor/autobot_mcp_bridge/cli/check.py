@@ -30,6 +30,7 @@ from autobot_mcp_bridge.config.tokens import TokenStore
 from autobot_mcp_bridge.model import promises
 from autobot_mcp_bridge.model.promises import Facts
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.manifest.load import ManifestFiles, Manifests
 from autobot_mcp_bridge.runtimes.subprocess.unkept import unkept
 from autobot_mcp_bridge.units.apply import Applier
 from autobot_mcp_bridge.units.packages.live import weaker
@@ -50,9 +51,12 @@ def run(args: argparse.Namespace) -> int:
     if not places.config_dir.is_dir():
         raise MissingError(f"{places.config_dir}: no such directory")
     loaded = load(places)
-    digests = (TokenStore(places.tokens_d), KeyStore(places.keys_d))
-    problems = (*loaded.problems, *(each for store in digests for each in store.scan().problems))
     has_units = places.accepted.exists() and has_systemd()
+    # What the proxy's unit has in its environment is not known here.
+    environ, shared = None if has_units else os.environ, loaded.host.rates.redis is not None
+    manifests = ManifestFiles(places.manifests_d, environ, shared=shared).scan()
+    scans = (TokenStore(places.tokens_d).scan(), KeyStore(places.keys_d).scan(), manifests)
+    problems = (*loaded.problems, *(each for scan in scans for each in scan.problems))
     if has_units and not problems and os.geteuid() == 0:
         problems = _refusals(places)
     else:
@@ -66,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     notes = [] if loaded.problems else [*_notes(loaded, facts, has_units=has_units)]
     if certificate is not None:
         notes.append(_counts(certificate))
+    notes += [*manifests.notes, *_without_manifest(loaded, manifests)]
     if args.json:
         print_json(
             {
@@ -90,6 +95,18 @@ def run(args: argparse.Namespace) -> int:
     disabled = f", {off} more {'is' if off == 1 else 'are'} disabled" if off else ""
     print(f"{places.config_dir}: {right} {are} right{disabled}")
     return 0
+
+
+def _without_manifest(loaded: Loaded, manifests: Manifests) -> Iterator[str]:
+    """Servers whose callers may do nothing."""
+    for spec in loaded.enabled if manifests.present else ():
+        kind = spec.agent.type
+        checked = manifests.by_type.get(kind or "")
+        if kind is not None and (checked is None or spec.name not in checked.proxies):
+            where = (
+                "no manifest" if checked is None else "a manifest that does not name this server"
+            )
+            yield f"{spec.instance}: agents of type {kind} have {where}, and may do nothing"
 
 
 def _show_host(facts: Facts) -> int:

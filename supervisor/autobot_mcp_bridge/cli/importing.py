@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from autobot_mcp_bridge.cli import in_force
 from autobot_mcp_bridge.cli.common import (
     Subparsers,
     note,
@@ -98,7 +99,10 @@ def run(args: argparse.Namespace) -> int:
         for file in files:
             note(f"{file} is written")
     _show(args, planned, tokens)
-    return SOMETHING_LEFT if report.needs_a_person(planned) else 0
+    left = report.needs_a_person(planned)
+    if not args.dry_run:
+        left = _wait(places, planned) or left
+    return SOMETHING_LEFT if left else 0
 
 
 def store_of(places: Places) -> Secrets | None:
@@ -166,6 +170,23 @@ def _renew(places: Places, planned: Sequence[Planned]) -> None:
         Applier(places, note, retry=False).apply()
     except DataError as error:
         note(f"it counts; but the configuration is not applied, for it has mistakes:\n{error}")
+
+
+def _wait(places: Places, planned: Sequence[Planned]) -> bool:
+    """Wait until the servers that are new are in force; whether one of them is not served."""
+    wanted = {
+        each.server: in_force.is_served
+        if each.settings.get("enabled", True)
+        else in_force.is_disabled
+        for each in planned
+        if each.server is not None and each.settings and not each.replaces
+    }
+    if not wanted:
+        return False
+    sys.stdout.flush()  # whoever interrupts the wait has the tokens
+    rows = in_force.wait_for_all(places, wanted)
+    statuses = [in_force.say(server, row) for server, row in rows.items()]
+    return any(statuses)
 
 
 def _show(

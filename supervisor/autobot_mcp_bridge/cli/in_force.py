@@ -17,11 +17,19 @@ POLL = 0.2
 Row = Mapping[str, Any]
 
 
-def wait(places: Places, server: ServerId, done: Callable[[Row | None], bool]) -> Row | None:
-    """Wait, for WITHIN seconds, until what the proxy says of the server satisfies `done`.
+Done = Callable[[Row | None], bool]
 
-    Blocks. What it says then; None where no proxy runs that could be asked, and where it has not
-    come to that, which is said on stderr.
+
+def wait(places: Places, server: ServerId, done: Done) -> Row | None:
+    """As `wait_for_all`, for one server."""
+    return wait_for_all(places, {server: done}).get(server)
+
+
+def wait_for_all(places: Places, wanted: Mapping[ServerId, Done]) -> dict[ServerId, Row]:
+    """Wait, for WITHIN seconds, until what the proxy says of each server is as wanted.
+
+    Blocks. What it says then; nothing of any where no proxy runs that could be asked, and nothing
+    of those that have not come to it, which is said on stderr.
     """
     control.tell(places)  # one that reads the files itself does so now
     deadline = time.monotonic() + WITHIN
@@ -29,17 +37,22 @@ def wait(places: Places, server: ServerId, done: Callable[[Row | None], bool]) -
         try:
             found = control.status(places)
         except DeniedError:
-            return None
+            return {}
         if found is None:
-            return None
-        row = next((row for row in found["servers"] if row["instance"] == server.instance), None)
-        if done(row):
-            return row
-        if time.monotonic() > deadline:
+            return {}
+        rows = {row["instance"]: row for row in found["servers"]}
+        ready = {
+            server: rows.get(server.instance)
+            for server, done in wanted.items()
+            if done(rows.get(server.instance))
+        }
+        if len(ready) == len(wanted) or time.monotonic() > deadline:
             break
         time.sleep(POLL)
-    note(f"it is not in force yet, after {WITHIN:g} s; `mcp-bridge check` and `list` tell more")
-    return None
+    if late := [str(server) for server in wanted if server not in ready]:
+        text = f"not in force yet, after {WITHIN:g} s: {', '.join(late)}"
+        note(f"{text}; `mcp-bridge check` and `list` tell more")
+    return {server: row for server, row in ready.items() if row is not None}
 
 
 def is_served(row: Row | None) -> bool:

@@ -133,6 +133,31 @@ below; elsewhere a path of `paths` must be there in the root to be bound on. The
 are paths of the root; npx and uvx are refused, since their packages lie on the host. With `network.mode` list or
 internet the host's `/etc/resolv.conf` is bound on the root's. `apply` looks at all of this, and says what is missing.
 """
+POLICY = """
+### Agents, limits and hooks
+
+`hooks` is a list of objects with these keys, run in its order. `rates` and `agent` count at once, without a restart of
+the server. A caller is an agent, where its key or the server's `agent.id` names one, else a token.
+
+Files `manifests.d/*.yml` (`.yaml`, `.json`) say what agents of a type may do, in scoped-mcp's format. Where the directory
+is there, an agent type without a manifest may do nothing, and so may one on a server that its manifest does not name.
+Each key of `modules` is the name of a server here, with `type: mcp_proxy`; tools are `MODULE_TOOL` in `rate_limits`.
+
+| key of a manifest | here |
+|---|---|
+| `modules.M.mode` | `read`: only tools whose annotations say `readOnlyHint` |
+| `modules.M.config.tool_allowlist`, `tool_denylist` | shell globs over the server's own names |
+| `modules.M.config.resource_allowlist`, `prompt_allowlist` | the same for resources' URIs and prompts; absent: none. Not in scoped-mcp |
+| `modules.M.config.scopes` | a list of `tools`, `arguments`, `strategy` (`prefix`, `namespace` or an installed one) and `config`, such as `base_path`. Not in scoped-mcp |
+| `modules.M.config.max_binary_bytes`, `content_limits` | of one image, sound or blob of an answer |
+| `rate_limits` | of each agent; of the globs that match a tool the longest counts |
+| `argument_filters`, `response_filters` | expressions of RE2: no lookaround, no backreferences |
+| `modules.M.config.url`, `command`, `args`, `env`, `headers`; `credentials` | said in servers.json; the log tells that they mean nothing here |
+| modules of other types, `hitl`, `credentials.source: vault`, `state_backend.type: dragonfly`, `audit.log_args: false` | refused by name |
+
+`${VAR}` is looked up in the proxy's environment after the file is parsed: in a list in brackets put it
+in quotes. A file is at most 256 KiB.
+"""
 HOST = """
 An address beyond loopback needs `tls`, or `listen.beyond_loopback = true`; that of `operator` has no TLS and needs the
 latter. The two ports differ (or are 0).
@@ -179,6 +204,7 @@ def markdown() -> str:
             LIVE,
             REMOTE,
             ROOT,
+            POLICY,
             "\n## host.toml\n\n",
             _table(HostSettings, host, host["$defs"]),
             HOST,

@@ -36,6 +36,11 @@ class Places:
         return self.config_dir / "servers.d"
 
     @property
+    def manifests_d(self) -> Path:
+        """One file per agent type; where it is, a type without one may do nothing."""
+        return self.config_dir / "manifests.d"
+
+    @property
     def host_toml(self) -> Path:
         return self.config_dir / "host.toml"
 

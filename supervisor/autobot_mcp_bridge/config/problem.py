@@ -10,7 +10,7 @@ Loc = Sequence[str | int]
 # Values at or below these keys are never shown: they are secrets, or where people put them by
 # mistake (an argv with a token in it, a URL with a password).
 HIDDEN = frozenset(
-    {"env", "headers", "credentials", "tokens_sha256", "command", "url", "environment"}
+    {"env", "headers", "credentials", "tokens_sha256", "command", "url", "environment", "redis"}
 )
 SHOWN_CHARACTERS = 60
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 
 from autobot_mcp_bridge.config.callers import (
@@ -18,7 +19,7 @@ from autobot_mcp_bridge.model import addresses
 from autobot_mcp_bridge.model.destinations import parse_entry
 from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.scopes import is_template
-from autobot_mcp_bridge.model.server import Limits, Network, ServerSpec
+from autobot_mcp_bridge.model.server import HOOKS, Limits, Network, ServerSpec
 
 Finding = tuple[Loc, object, str]
 
@@ -28,6 +29,9 @@ MAX_SECONDS = 366 * 86400.0
 MIN_MEMORY = 4 << 20  # no interpreter starts in less
 MAX_MEMORY = 1 << 50
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+_REDIS = re.compile(
+    r"rediss?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?(/\d{1,5})?|unix:///[^@?#\s]+"
+)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 
 
@@ -71,6 +75,12 @@ def lacking(spec: ServerSpec) -> Iterator[Finding]:
     """Each thing that this host does not have for the server: its own trouble. Looks at the disk."""
     if spec.cwd is not None and spec.root is None and not Path(spec.cwd).is_dir():
         yield ("cwd",), spec.cwd, "allowed is a directory that exists"
+    installed = entry_points(group=HOOKS).names if spec.hooks else ()
+    for index, hook in enumerate(spec.hooks):
+        if hook.name not in installed:
+            known = ", ".join(sorted(installed)) or "none"
+            clause = f"no such hook is installed; there are {known}"
+            yield ("hooks", index, "name"), hook.name, clause
 
 
 def _limits(limits: Limits) -> Iterator[Finding]:
@@ -132,6 +142,12 @@ def host_relations(host: HostSettings) -> Iterator[Finding]:
             elif host.tls.certificate is None:
                 clause = "an address beyond loopback needs tls, or listen.beyond_loopback = true"
                 yield (key, "address"), value, clause
+    if host.rates.redis is not None and not _REDIS.fullmatch(host.rates.redis):
+        clause = (
+            "allowed is redis://HOST:PORT/DB, rediss://… or unix:///PATH, without a password: "
+            "that stands in MCP_BRIDGE_REDIS_PASSWORD, or is the proxy's credential redis-password"
+        )
+        yield ("rates", "redis"), "", clause
     if host.operator.port and host.operator.port == host.listen.port:
         clause = "allowed is another port than listen.port"
         yield ("operator", "port"), host.operator.port, clause

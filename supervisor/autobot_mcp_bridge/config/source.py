@@ -115,5 +115,6 @@ class AcceptedFile:
     def fingerprint(self) -> str:
         places = self._places
         return mark(
-            places.accepted, places.refused, places.tokens_d, places.keys_d, places.enforced
+            *(places.accepted, places.refused, places.enforced),
+            *(places.tokens_d, places.keys_d, places.manifests_d),
         )

@@ -19,7 +19,8 @@ def fingerprint(places: Places) -> str:
     Cheap enough for twice a second: it opens no file. Blocks (disk only).
     """
     return mark(
-        places.host_toml, places.servers_json, places.servers_d, places.tokens_d, places.keys_d
+        *(places.host_toml, places.servers_json, places.servers_d),
+        *(places.tokens_d, places.keys_d, places.manifests_d),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from autobot_mcp_bridge.model.quantities import Duration, Size
+from autobot_mcp_bridge.model.rates import RateText
 from autobot_mcp_bridge.model.server import EnvName, Record, Scope
 
 # What an access token may be signed with: asymmetric only, for a key that verifies must not sign.
@@ -126,6 +127,15 @@ class Audit(Record):
     )
 
 
+class HostRates(Record):
+    tenant: RateText | None = Field(
+        None, description="calls of one tenant to all its servers, such as `600/minute`"
+    )
+    redis: str | None = Field(
+        None, description="where several proxies count together; absent: each by itself"
+    )
+
+
 class Environment(Record):
     pass_: tuple[EnvName, ...] = Field(
         (), alias="pass", description="variables handed to package installs, never to servers"
@@ -141,6 +151,7 @@ class HostSettings(Record):
     http: Http = Field(Http(), description="which requests are let in")
     oauth: OAuth = Field(OAuth(), description="whose access tokens are taken")
     limits: HostLimits = Field(HostLimits(), description="what one host carries")
+    rates: HostRates = Field(HostRates(), description="how often may be called")
     log: Log = Field(Log(), description="what is logged")
     audit: Audit = Field(Audit(), description="what is recorded of each call")
     environment: Environment = Field(Environment(), description="variables for installs")

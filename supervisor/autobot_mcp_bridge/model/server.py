@@ -5,15 +5,17 @@ the documentation are generated from it. An unknown key is an error.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from autobot_mcp_bridge.model import credential, header
+from autobot_mcp_bridge.model import agents, credential, header
 from autobot_mcp_bridge.model.credential import Credential, CredentialEntry
 from autobot_mcp_bridge.model.header import HeaderEntry
 from autobot_mcp_bridge.model.names import DEFAULT_TENANT, PART, PART_IN_WORDS, ServerId
 from autobot_mcp_bridge.model.quantities import Duration, Percent, Size
+from autobot_mcp_bridge.model.rates import RATE, RATE_IN_WORDS, RateText
 
 _PART, _SHA256 = f"^{PART}$", r"^[0-9a-f]{64}$"
 # execve(2) ends a string at NUL; a newline in argv is legal but never meant.
@@ -22,7 +24,10 @@ _WORD, _ENV_NAME, _PATH = r"^[^\x00\n]*$", r"^[A-Za-z_][A-Za-z0-9_]*$", r"^/[^\x
 _USER = r"^[a-z_][a-z0-9_-]{0,30}$"
 # RFC 6749 section 3.3.
 _SCOPE = r"^[!#-\[\]-~]+$"
+_AGENT_ID, _AGENT_TYPE = f"^{agents.AGENT_ID}$", f"^{agents.AGENT_TYPE}$"
 Part = Annotated[str, Field(pattern=_PART)]
+AgentId = Annotated[str, Field(pattern=_AGENT_ID)]
+AgentType = Annotated[str, Field(pattern=_AGENT_TYPE)]
 UserName = Annotated[str, Field(pattern=_USER)]
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
 Word = Annotated[str, Field(pattern=_WORD)]
@@ -32,6 +37,8 @@ Scope = Annotated[str, Field(pattern=_SCOPE)]
 AbsolutePath = Annotated[str, Field(pattern=_PATH)]
 # systemd.resource-control(5), CPUWeight= and IOWeight=; it ignores a unit's value beyond it.
 Weight = Annotated[int, Field(ge=1, le=10_000)]
+# Entry points of installed packages: functions that see a tool's arguments first.
+HOOKS = "autobot_mcp_bridge.hooks"
 MOST_TASKS = 1 << 22  # PID_MAX_LIMIT of the kernel
 MOST_OPEN_FILES = 1 << 20  # the default of fs.nr_open, above which setrlimit(2) fails
 # Each pattern in words, for people who made a mistake.
@@ -44,6 +51,9 @@ PATTERNS = {
     _USER: "the name of a user",
     _SCOPE: "one scope, without a space, a quote or a backslash",
     _PATH: "an absolute path without a newline",
+    _AGENT_ID: "a letter or digit, then up to 62 letters, digits and -, in lower case",
+    _AGENT_TYPE: "a letter or digit, then up to 62 letters, digits, - and _, in lower case",
+    RATE: RATE_IN_WORDS,
     credential.FILE: "an absolute path without a blank or a control character",
 }
 
@@ -94,6 +104,33 @@ class Methods(Record):
         ("tasks/*",),
         description="JSON-RPC methods beyond those of the two eras that pass, as shell globs",
     )
+
+
+class Agent(Record):
+    type: AgentType | None = Field(
+        None, description="its manifest's name, for callers whose key names no agent"
+    )
+    id: AgentId | None = Field(
+        None, description="which agent they are; absent: none, and no scope admits them"
+    )
+
+
+class Rates(Record):
+    principal: RateText | None = Field(
+        None, description="calls of one caller, such as `60/minute`; absent: any number"
+    )
+    tools: dict[str, RateText] = Field(
+        default_factory=dict, description="the same by tool: of the globs that match, the longest"
+    )
+    concurrent: int | None = Field(
+        None, ge=1, description="calls of one caller in flight at once; absent: any number"
+    )
+
+
+class Hook(Record):
+    name: Word = Field(description="the entry point's, of the group `autobot_mcp_bridge.hooks`")
+    tools: tuple[str, ...] = Field(("*",), description="for which tools, as shell globs")
+    timeout: Duration = Field("2s", gt=0, description="until the call is stopped")  # type: ignore[assignment]
 
 
 class Network(Record):
@@ -166,6 +203,11 @@ class ServerSpec(Record):
     )
     tools: Tools = Field(Tools(), description="which tools are listed and may be called")
     methods: Methods = Field(Methods(), description="which further methods pass")
+    agent: Agent = Field(Agent(), description="whose calls they are, see manifests")
+    hooks: tuple[Hook, ...] = Field(
+        (), description="what sees a tool's arguments first: `name`, `tools`, `timeout`"
+    )
+    rates: Rates = Field(Rates(), description="how often its callers may call")
     profile: Literal["strict", "python", "node", "npx", "uvx", "browser"] | None = Field(
         None, description="the sandbox, see below; absent: by the command"
     )
@@ -201,11 +243,11 @@ class ServerSpec(Record):
             raise ValueError("command: the first word must not be empty")
         return self
 
-    @property
+    @cached_property
     def id(self) -> ServerId:
         return ServerId(self.tenant, self.project, self.name)
 
-    @property
+    @cached_property
     def instance(self) -> str:
         return self.id.instance
 

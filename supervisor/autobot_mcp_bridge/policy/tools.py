@@ -1,17 +1,17 @@
 """Which tools a server's clients see and may call: one rule for listing and calling (NV-12)."""
 
-from fnmatch import fnmatchcase
 from typing import Any
 
 from autobot_mcp_bridge.model.server import Tools
+from autobot_mcp_bridge.policy.globs import Globs
 
 
 class ToolRule:
     """The compiled allow and deny globs of one server; `deny` wins."""
 
     def __init__(self, tools: Tools) -> None:
-        self._allow = tools.allow
-        self._deny = tools.deny
+        self._allow = Globs(tools.allow)
+        self._deny = Globs(tools.deny)
         self.everything = "*" in tools.allow and not tools.deny
 
     def allows(self, name: object) -> bool:
@@ -20,7 +20,7 @@ class ToolRule:
             return False
         if self.everything:
             return True
-        return _matches(name, self._allow) and not _matches(name, self._deny)
+        return self._allow.match(name) and not self._deny.match(name)
 
     def listed(self, result: dict[str, Any]) -> dict[str, Any]:
         """A tools/list result without the tools that may not be called; the cursor stays."""
@@ -29,7 +29,3 @@ class ToolRule:
             return result
         kept = [tool for tool in tools if isinstance(tool, dict) and self.allows(tool.get("name"))]
         return {**result, "tools": kept}
-
-
-def _matches(name: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)

@@ -21,7 +21,10 @@ from autobot_mcp_bridge.model.host import HostSettings
 from autobot_mcp_bridge.model.promises import Facts, broken
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
+from autobot_mcp_bridge.policy.host import PolicyHost
 from autobot_mcp_bridge.policy.keys import KeyTable
+from autobot_mcp_bridge.policy.manifest.load import ManifestFiles
+from autobot_mcp_bridge.policy.manifest.text import environment
 from autobot_mcp_bridge.policy.oauth import access_tokens
 from autobot_mcp_bridge.proxy.baselines import Baselines
 from autobot_mcp_bridge.proxy.describe import describe
@@ -86,6 +89,9 @@ class Bridge:
         self._source = source or Files(places)
         self.settings = settings
         self.access = access_tokens(settings)
+        self.policy = PolicyHost(settings)
+        shared = settings.rates.redis is not None
+        self._manifests = ManifestFiles(places.manifests_d, environment(), shared=shared)
         self.runtime = runtime
         self.packages = packages
         self.url = ""  # where clients connect, once there is a listener
@@ -125,6 +131,7 @@ class Bridge:
         await self.runtime.close()
         await self._uses.save()
         await self.baselines.save()
+        await self.policy.close()
         await self._group.__aexit__(None, None, None)
 
     async def close_servers(self) -> None:
@@ -195,11 +202,12 @@ class Bridge:
         scan = await asyncio.to_thread(self._tokens.scan)
         refused = await asyncio.to_thread(self._source.refused)
         keys = await asyncio.to_thread(self._keys.scan)
+        manifests = await asyncio.to_thread(self._manifests.scan)
         gone = bool(self.routes) and not loaded.found and not loaded.problems
         if not loaded.problems and not gone:
             await self.baselines.load(loaded.servers)
-        files = (*scan.problems, *keys.problems, *self.baselines.problems)
-        problems = (*loaded.problems, *refused, *files)
+        scans = (scan, keys, manifests, self.baselines)
+        problems = (*loaded.problems, *refused, *(each for one in scans for each in one.problems))
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
             problems = (*problems, Problem(str(self.places.servers_json), "", "", text))
@@ -209,11 +217,15 @@ class Bridge:
             if not problems:
                 log.warning("configuration: it is right again")
         self.problems = problems
+        for note in manifests.notes if manifests.notes != self.policy.manifests.notes else ():
+            log.warning("configuration: %s", note)
+        self.policy.put(manifests)
         if not loaded.problems and not gone:
             self._apply(loaded)
             await self._ensure(loaded.enabled, retry=retry)
             for served in self.routes.values():
                 served.follow()
+        self.trail.learn((served.spec for served in self.routes.values()), manifests.variables)
         await self._look_at_host()
         self.keys.put(keys.records, keys.broken)
         for served in self.routes.values():
@@ -251,7 +263,6 @@ class Bridge:
             routes[path] = served
         gone = [served for path, served in self.routes.items() if routes.get(path) is not served]
         self.routes = routes
-        self.trail.learn(loaded.servers)
         self.loaded += 1
         differs = loaded.host != self.settings
         if differs and not self.restart_wanted:
@@ -301,6 +312,7 @@ class Bridge:
             self.settings.limits,
             self._memory,
             self._keep,
+            self.policy,
             self.access,
             self.keys,
             self.baselines.of(spec.instance),

@@ -51,7 +51,9 @@ def begin(
     session_id = request.headers.get(SESSION_HEADER)
     session = session_name(session_id) if session_id else connection_name(*_peer(request))
     client = request.get(CLIENT, "-")
-    said = Asked(kind, method or "", tool, args, identity(principal), session, client, era)
+    said = Asked(
+        kind, method or "", tool, args, identity(principal, served.spec), session, client, era
+    )
     return trail.begin(server, said, served.counts.calls)
 
 

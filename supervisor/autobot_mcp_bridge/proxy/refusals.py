@@ -10,8 +10,8 @@ from aiohttp import web
 
 from autobot_mcp_bridge.model.budget import Budget
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
-from autobot_mcp_bridge.policy.audit.who import identity
-from autobot_mcp_bridge.policy.principals import Key, principal_of
+from autobot_mcp_bridge.policy.audit.who import identity_of
+from autobot_mcp_bridge.policy.principals import Key
 from autobot_mcp_bridge.proxy.peers import CLIENT
 
 # Strangers' refusals in the log: so many at once, so many a second. All are counted.
@@ -117,7 +117,6 @@ class Refusals:
             self._record(it, it.key)
 
     def _record(self, it: Refused, key: Key) -> None:
-        caller = principal_of(key, it.instance or "", it.context)
         asked = {
             "tenant": key.tenant,
             "project": it.context,
@@ -125,7 +124,7 @@ class Refusals:
             "client": it.client,
             "method": f"{it.method} {it.path[:_LONGEST_PATH]}",
         }
-        self._trail.refused(it.reason, identity(caller), asked)
+        self._trail.refused(it.reason, identity_of(key, it.context), asked)
 
 
 def _known(key: Key, context: str | None) -> str:

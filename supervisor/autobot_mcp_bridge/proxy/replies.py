@@ -42,7 +42,7 @@ def call_error_reply(error: CallError, client_id: bytes, *, modern: bool = False
     if modern and error.cause is Cause.METHOD_DENIED:
         status = 404  # 2026-07-28 transports: -32601 rides on 404
     reply = json_reply(call_error_body(error, client_id), status)
-    if status == 503:
+    if status in (429, 503):
         reply.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after or 1)))
     return reply
 

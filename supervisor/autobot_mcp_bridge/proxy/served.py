@@ -17,7 +17,9 @@ from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
+from autobot_mcp_bridge.policy.chain import Chain
 from autobot_mcp_bridge.policy.drift.drift import Drift
+from autobot_mcp_bridge.policy.host import PolicyHost
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
 from autobot_mcp_bridge.policy.principals import Principal, TokenIndex, principal_of
@@ -62,14 +64,15 @@ class Served:
         limits: HostLimits,
         memory: Memory,
         keep: Keep,
+        policy: PolicyHost,
         access: AccessTokens | None = None,
         keys: KeyTable | None = None,
         drift: Drift | None = None,
     ) -> None:
         self.spec = spec
-        self.drift = drift if drift is not None else Drift(spec.instance)
-        self.drift.mode = spec.tools.drift
         self._keys = keys if keys is not None else KeyTable()
+        self.drift = drift if drift is not None else Drift(spec.instance)
+        self._chain = Chain(spec, policy, self.drift)
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
@@ -98,7 +101,7 @@ class Served:
     def _shared(self, sessions: SessionTable) -> Conversations:
         listeners = Listeners(self._limits.sessions_per_server, self._limits.sessions_per_token)
         shared = SharedServer(
-            self.spec, sessions, listeners, self.counts.count_drop, self._memory, self.drift
+            self.spec, sessions, listeners, self.counts.count_drop, self._memory, self._chain
         )
         hooks = replace(
             self._hooks,
@@ -124,7 +127,7 @@ class Served:
 
         return IsolatedServer(
             *(self.spec, sessions, self._limits, self.counts.count_drop, self.instance, make),
-            self.drift,
+            chain=self._chain,
         )
 
     def _instance(
@@ -159,8 +162,8 @@ class Served:
         if not spec.enabled:
             self.conversations.suspend()
         self.spec = spec
-        self.drift.mode = spec.tools.drift
         self.resource = self._access.resource(spec) if self._access is not None else None
+        self._chain.configure(spec)
         self.conversations.configure(spec)
         self.instance.configure(spec)
 

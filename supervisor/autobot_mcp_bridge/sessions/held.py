@@ -82,13 +82,18 @@ class Held:
         self._channel: Channel | None = None
         self._held: list[HeldCall] = []
 
-    def begun(self, channel: Channel, call: Call, message: dict[str, Any]) -> None:
-        """A call has been sent; its server may ask."""
+    def begun(self, channel: Channel, call: Call, method: str, request: str) -> None:
+        """A call has been sent; its server may ask. `request` is the digest of what was asked for."""
         self._channel = channel
         now = asyncio.get_running_loop().time()
         self._held = [each for each in self._held if not each.is_over(now)]
-        if message["method"] in ASKING:
-            self._held.append(HeldCall(call, _digest(message)))
+        if method in ASKING:
+            self._held.append(HeldCall(call, request))
+
+    @staticmethod
+    def digest(message: dict[str, Any]) -> str:
+        """What a request asks for, as a retry of it does, whatever hooks make of it."""
+        return _digest(message)
 
     # ---- from the server ----
 

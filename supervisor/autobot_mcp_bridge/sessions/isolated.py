@@ -20,7 +20,7 @@ from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.model.versions import META_CAPABILITIES, SUPPORTED, Era
-from autobot_mcp_bridge.policy.drift.drift import Drift
+from autobot_mcp_bridge.policy.chain import Chain
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
 from autobot_mcp_bridge.sessions.dialects import meta_of, params_of
@@ -59,7 +59,7 @@ class IsolatedServer:
         on_dropped: counts.
         lead: keeps no process, but what counts for all of them: breaker, era, an operator's stop.
         make: makes the keepers.
-        drift: of the tools that any of its processes lists.
+        chain: what all requests go through.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class IsolatedServer:
         on_dropped: Callable[[str], None],
         lead: Instance,
         make: Makes,
-        drift: Drift,
+        chain: Chain,
     ) -> None:
         self.spec = spec
+        self._chain = chain
         self.sessions = sessions
         self._limits = limits
         self._on_dropped = on_dropped
         self._lead = lead
         self._make = make
-        self._drift = drift
         self._private: dict[Session, PrivateSession] = {}
         self._opening: dict[PrivateSession, Principal] = {}
         self._leaving: dict[Instance, Principal] = {}  # whose processes may not have ended yet
@@ -123,8 +123,8 @@ class IsolatedServer:
         self, principal: Principal, message: dict[str, Any], client_id: bytes
     ) -> tuple[Session | None, bytes]:
         self._check_room(principal)
-        private = PrivateSession(self.spec, message, self.sessions.end, self._drift)
-        private.instance = self._make(private.hooks)
+        private = PrivateSession(self.spec, message, self.sessions.end, self._chain)
+        private.gate.instance = self._make(private.hooks)
         private.instance.era = Era.HANDSHAKE  # its client has chosen
         self._opening[private] = principal
         try:
@@ -221,7 +221,7 @@ class IsolatedServer:
     def _new_caller(self, key: Key, features: dict[str, Any]) -> SharedServer:
         listeners = Listeners(self._limits.sessions_per_token, self._limits.sessions_per_token)
         caller = SharedServer(
-            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful(), self._drift
+            self.spec, self.sessions.empty(), listeners, self._on_dropped, Forgetful(), self._chain
         )
         held = caller.held = Held("\0".join((self.spec.instance, *key)), features)
 

@@ -1,6 +1,6 @@
 """What one process lists as its tools: the one place where lists pass, and where calls are judged."""
 
-import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
@@ -12,11 +12,8 @@ from autobot_mcp_bridge.policy.drift.baseline import MOST_TOOLS
 from autobot_mcp_bridge.policy.drift.descriptor import Described, tools_of
 from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.tools import ToolRule
-from autobot_mcp_bridge.sessions.pages import MAX_LISTED, LookError, pages
-from autobot_mcp_bridge.sessions.wishes import OWN_CALL
-
-# Requests for which a process's list has to be known, where tools are held back.
-LOOKED_AT = frozenset({"tools/call", "tools/list"})
+from autobot_mcp_bridge.sessions.descriptors import Descriptors, Look
+from autobot_mcp_bridge.sessions.pages import MAX_LISTED, LookError
 
 
 class Listed:
@@ -29,18 +26,23 @@ class Listed:
         rule: of the definition, set by whoever configures it.
     """
 
-    def __init__(self, drift: Drift, rule: ToolRule) -> None:
+    def __init__(self, drift: Drift, rule: ToolRule, changes: Callable[[], int]) -> None:
+        """`changes` is another number once the process says that its tools are others."""
         self.rule = rule
+        self.descriptors = Descriptors(changes)
         self._drift = drift
         self._digests: dict[str, str] = {}  # as listed last; of several, one that is not accepted
-        self._looked: Channel | None = None  # of the process that was looked at last
-        self._asking: tuple[Channel, asyncio.Task[None]] | None = None
-        self._changes = 0
+        self._stands = False  # nothing has been heard since of other tools
+        self._look: Look | None = None  # that has been taken in
 
     def changed(self) -> None:
         """The process says that its tools are others, or will be another one."""
-        self._looked = None
-        self._changes += 1
+        self._stands = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether tools are held back."""
+        return self._drift.holds
 
     # ---- lists ----
 
@@ -92,6 +94,7 @@ class Listed:
         self._drift.see(tools, first=first, whole=whole)
         if not self._drift.holds:
             return
+        self._stands = True
         if whole:
             self._digests.clear()
         fresh: dict[str, str] = {}
@@ -109,75 +112,44 @@ class Listed:
 
     # ---- calls ----
 
-    def refuse(self, name: object) -> None:
+    def refuse(self, name: str) -> None:
         """Refuse a call that is not to be made, as far as is known without asking the server.
 
         Raises:
-            CallError: TOOL_DENIED, TOOL_HELD.
+            CallError: TOOL_HELD.
         """
-        if not isinstance(name, str) or not self.rule.allows(name):
-            raise _unknown(name)
         if not self._drift.holds:
             return
         if (digest := self._digests.get(name)) is None:
             self._drift.refuse_known(name)
-        elif self._looked is not None and not self._drift.accepts(name, digest):
+        elif self._stands and not self._drift.accepts(name, digest):
             raise self._drift.held(name)
 
-    async def admit(self, channel: Channel, era: Era, method: str, params: dict[str, Any]) -> None:
-        """Let a request pass by what this very process lists; at once where nothing is held back.
+    async def admit(self, channel: Channel, era: Era, name: str | None = None) -> None:
+        """Let a list, or a call of this tool, pass by what this very process lists.
+
+        At once where nothing is held back.
 
         Raises:
             CallError: TOOL_DENIED, TOOL_HELD; or the process does not give its list, and the next
                 request tries again.
         """
-        if not self._drift.holds or method not in LOOKED_AT:
+        if not self._drift.holds:
             return
-        if self._looked is not channel:
-            if self._asking is None or self._asking[0] is not channel:
-                task = asyncio.create_task(self._look(channel, era))
-                task.add_done_callback(self._asked)
-                self._asking = channel, task
-            # One caller that goes does not end it for the others.
-            await asyncio.shield(self._asking[1])
-        if method == "tools/call":
-            self._check(params["name"])
+        try:
+            look = await self.descriptors.look(channel, era)
+        except LookError as error:
+            text = f"no tool can be looked at, and none is listed or called: {error}"
+            raise CallError(Cause.TOOL_HELD, text) from None
+        if look is not self._look:
+            self._look = look
+            self._take(tuple(tools_of({"tools": look.tools})), first=True, whole=True)
+        if name is not None:
+            self._check(name)
 
     def _check(self, name: str) -> None:
         if self._is_accepted(name):
             return
         if name in self._digests or name in self._drift.baseline.differing:
             raise self._drift.held(name)
-        raise _unknown(name)
-
-    def _asked(self, task: "asyncio.Task[None]") -> None:
-        if self._asking is not None and self._asking[1] is task:
-            self._asking = None
-        if not task.cancelled():
-            task.exception()  # told to those who wait, if any do
-
-    async def _look(self, channel: Channel, era: Era) -> None:
-        changes = self._changes
-        found: list[Described] = []
-        try:
-            async with asyncio.timeout(OWN_CALL):
-                async for page in pages(channel, era):
-                    found += tools_of(page)
-        except LookError as error:
-            raise _unseen(str(error)) from None
-        except (CallError, TimeoutError) as error:
-            if isinstance(error, CallError) and error.cause is not Cause.CALL_TIMEOUT:
-                raise
-            raise _unseen(f"it has not listed them within {OWN_CALL:g} s") from None
-        self._take(tuple(found), first=True, whole=True)
-        if self._changes == changes:
-            self._looked = channel
-
-
-def _unknown(name: object) -> CallError:
-    return CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")
-
-
-def _unseen(why: str) -> CallError:
-    text = f"the server's tools cannot be looked at, so that none is listed or called: {why}"
-    return CallError(Cause.TOOL_HELD, text)
+        raise CallError(Cause.TOOL_DENIED, f"Unknown tool: {name}")

@@ -15,7 +15,7 @@ MAX_LISTED = 4 << 20
 
 
 class LookError(Exception):
-    """The list cannot be had whole; the message is a clause that says why."""
+    """The list cannot be had whole; the message is a sentence that says why."""
 
 
 async def pages(channel: Channel, era: Era) -> AsyncIterator[dict[str, Any]]:
@@ -35,14 +35,14 @@ async def pages(channel: Channel, era: Era) -> AsyncIterator[dict[str, Any]]:
         if answer.is_error:
             if not params and answer.parsed()["error"].get("code") == METHOD_NOT_FOUND:
                 return
-            raise LookError("the server refuses to list them")
+            raise LookError("the server refuses to list its tools")
         size += len(answer.line)
         if size > MAX_LISTED:
-            raise LookError(f"its list has more than {MAX_LISTED >> 20} MiB")
+            raise LookError(f"the server's list of tools has more than {MAX_LISTED >> 20} MiB")
         result = answer.parsed()["result"]
         yield result
         cursor = result.get("nextCursor")
         if not isinstance(cursor, str):
             return
         params = {"cursor": cursor}
-    raise LookError(f"its list has more than {MAX_PAGES} pages")
+    raise LookError(f"the server's list of tools has more than {MAX_PAGES} pages")

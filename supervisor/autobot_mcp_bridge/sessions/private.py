@@ -14,11 +14,13 @@ from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.errors import CallError, Cause
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.versions import Era
-from autobot_mcp_bridge.policy.drift.drift import Drift
-from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, allowed
+from autobot_mcp_bridge.policy.answers import joined
+from autobot_mcp_bridge.policy.chain import Admission, Chain
+from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
+from autobot_mcp_bridge.sessions.gate import Gate
 from autobot_mcp_bridge.sessions.listed import Listed
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED
 from autobot_mcp_bridge.sessions.rounds import PATIENCE, QUESTIONS
@@ -34,7 +36,7 @@ class PrivateSession:
     """A client and its process.
 
     Attributes:
-        instance: keeps the process; set by whoever makes it.
+        gate: what its requests go through; its `instance` is set by whoever makes the process.
     """
 
     def __init__(
@@ -42,10 +44,12 @@ class PrivateSession:
         spec: ServerSpec,
         initialize: dict[str, Any],
         end: Callable[[Session], None],
-        drift: Drift,
+        chain: Chain,
     ) -> None:
         """`initialize` is the client's own; `end` is called when the process has ended."""
-        self.instance: Instance
+        self._changes = 0  # of its tools, as the server tells
+        self._listed = Listed(chain.drift, ToolRule(spec.tools), lambda: self._changes)
+        self.gate = Gate(chain, self._listed, spec)
         self.session: Session | None = None
         self._end = end
         self._initialize = initialize
@@ -55,11 +59,10 @@ class PrivateSession:
         self._answer: Answer | None = None
         self._asked: set[bytes] = set()  # ids of the server's requests, as JSON
         self._early: list[bytes] = []  # what the server says before there is a session
-        self._listed = Listed(drift, ToolRule(spec.tools))
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
-        self._spec = spec
+        self._spec = self.gate.spec = spec
         self._listed.rule = ToolRule(spec.tools)
 
     def hooks(self, common: Hooks) -> Hooks:
@@ -124,27 +127,29 @@ class PrivateSession:
             CallError: it is denied, or the process has just ended.
         """
         session, method = self._session, message["method"]
-        if not allowed(method, HANDSHAKE_REQUESTS, self._spec.methods.allow):
-            raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
         if client_id in session.calls or client_id in session.waiting:
             raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
-        params = params_of(message)
-        if method == "tools/call":
-            self._listed.refuse(params.get("name"))
         session.waiting.add(client_id)
+        admission = Admission()
         try:
-            await self._listed.admit(self._channel, Era.HANDSHAKE, method, params)
+            admission = await self.gate.admit(
+                session.principal, session.id, message, HANDSHAKE_REQUESTS
+            )
+            if method == "tools/list":
+                await self._listed.admit(self._channel, Era.HANDSHAKE)
             if client_id not in session.waiting:
                 raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
+            channel = self._channel
+            if len(channel.pending) >= self.instance.max_calls:
+                raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
+            call = admission.sent(channel.request(message, self._spec.timeouts.call, session))
+            call.streamable = streamable
+            finish = self._finish_tools(message) if method == "tools/list" else None
+            finish = joined(finish, admission.finish)
+            return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
         finally:
             session.waiting.discard(client_id)
-        finish = self._finish_tools(params) if method == "tools/list" else None
-        channel = self._channel
-        if len(channel.pending) >= self.instance.max_calls:
-            raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
-        call = channel.request(message, self._spec.timeouts.call, session)
-        call.streamable = streamable
-        return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
+            admission.give_up()
 
     def tell(self, message: dict[str, Any]) -> None:
         """Pass a notification on; a cancellation under our own id for the call (D2)."""
@@ -154,7 +159,7 @@ class PrivateSession:
         params = params_of(message)
         if message["method"] == "notifications/cancelled":
             client_id = jsonrpc.dumps(params.get("requestId"))
-            self._session.waiting.discard(client_id)  # of a call that its server has not seen yet
+            self._session.waiting.discard(client_id)
             call = self._session.calls.get(client_id)
             if call is not None:
                 channel.cancel(call, str(params.get("reason") or "the client cancelled it"))
@@ -207,12 +212,18 @@ class PrivateSession:
 
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] == TOOLS_CHANGED:
+            self._changes += 1
             self._listed.changed()
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
             if not self._asked:
                 self._wait_for_client(patient=False)
         self._deliver(line)
+
+    @property
+    def instance(self) -> Instance:
+        """Keeps the process."""
+        return self.gate.instance
 
     @property
     def _session(self) -> Session:
@@ -249,6 +260,6 @@ class PrivateSession:
         else:
             session.outbox.push(line)
 
-    def _finish_tools(self, params: dict[str, Any]) -> Finish:
-        first = not params.get("cursor")
+    def _finish_tools(self, message: dict[str, Any]) -> Finish:
+        first = not params_of(message).get("cursor")
         return lambda answer: self._listed.passed(answer, first=first)

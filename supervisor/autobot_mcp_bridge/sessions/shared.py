@@ -28,13 +28,9 @@ from autobot_mcp_bridge.model.versions import (
     server_info,
     spoken_by,
 )
-from autobot_mcp_bridge.policy.drift.drift import Drift
-from autobot_mcp_bridge.policy.methods import (
-    HANDSHAKE_REQUESTS,
-    MODERN_REQUESTS,
-    REMOVED_IN_MODERN,
-    allowed,
-)
+from autobot_mcp_bridge.policy.answers import joined
+from autobot_mcp_bridge.policy.chain import Admission, Chain
+from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS, MODERN_REQUESTS, REMOVED_IN_MODERN
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.catalog import Catalog, digest_of
@@ -56,6 +52,7 @@ from autobot_mcp_bridge.sessions.exchange import (
     for_modern,
     translated,
 )
+from autobot_mcp_bridge.sessions.gate import Gate
 from autobot_mcp_bridge.sessions.held import Held
 from autobot_mcp_bridge.sessions.listed import Listed
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners, wish_of
@@ -84,7 +81,7 @@ class SharedServer:
         listeners: Listeners,
         on_dropped: Callable[[str], None],
         memory: Memory,
-        drift: Drift,
+        chain: Chain,
     ) -> None:
         self.sessions = sessions
         self.listeners = listeners
@@ -93,8 +90,9 @@ class SharedServer:
         self._server_meta = b""
         self._catalog = Catalog(memory, spec.instance)
         self._mirroring = Mirroring(self._catalog)
-        self._listed = Listed(drift, ToolRule(spec.tools))
+        self._listed = Listed(chain.drift, ToolRule(spec.tools), lambda: self._catalog.changes)
         self._catalog.on_changed = self._listed.changed
+        self._gate = Gate(chain, self._listed, spec)
         self._tasks = TaskOwners(memory, spec.instance)
         self._wishes = Wishes(sessions, listeners)
         self._settings = Settings(sessions, self._wishes)
@@ -107,10 +105,10 @@ class SharedServer:
 
     def serve_with(self, instance: Instance) -> None:
         """Tell whose process it is; once, by whoever builds both."""
-        self.instance = self.notices.instance = instance
+        self.instance = self.notices.instance = self._gate.instance = instance
 
     def configure(self, spec: ServerSpec) -> None:
-        self.spec = spec
+        self.spec = self._gate.spec = spec
         self._listed.rule = ToolRule(spec.tools)
 
     def forget(self) -> None:
@@ -153,27 +151,46 @@ class SharedServer:
         method = message["method"]
         if method == "ping":
             return jsonrpc.result_body(client_id, {})
-        if not allowed(method, HANDSHAKE_REQUESTS, self.spec.methods.allow):
-            raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
         if client_id in session.calls or client_id in session.waiting:
             raise CallError(Cause.DUPLICATE_ID, "this id is in flight already")
-        params = params_of(message)
+        session.waiting.add(client_id)  # so that it can be cancelled before it is sent
+        admission = Admission()
+        try:
+            admission = await self._gate.admit(
+                session.principal, session.id, message, HANDSHAKE_REQUESTS
+            )
+            return await self._begin(session, message, client_id, admission, streamable=streamable)
+        finally:
+            session.waiting.discard(client_id)
+            admission.give_up()
+
+    async def _begin(
+        self,
+        session: Session,
+        message: dict[str, Any],
+        client_id: bytes,
+        admission: Admission,
+        *,
+        streamable: bool,
+    ) -> Exchange | bytes:
+        """Send on what has been admitted."""
+        method, params = message["method"], params_of(message)
         if (
             method == "tools/list"
             and (known := self._known_tools(params, session.principal)) is not None
         ):
-            return known[0].encode(client_id)
-        finish = self._finish(session.principal, method, params)
-        channel = await self._ready(session, client_id, method, params)
+            return admission.finished(known[0]).encode(client_id)
+        finish = joined(self._finish(session.principal, method, params), admission.finish)
+        channel = await self._ready(session, client_id, method)
         if self.era is Era.MODERN:
             return self._begin_dressed(
-                channel, session, message, client_id, finish, streamable=streamable
+                channel, session, message, client_id, finish, admission, streamable=streamable
             )
         if method in LOCAL:
             if method == "resources/unsubscribe" and self._settings.unsubscribe(session, params):
                 return jsonrpc.result_body(client_id, {})
             finish = self._settings.finish(session, message)
-        call = channel.request(message, self.spec.timeouts.call, session)
+        call = admission.sent(channel.request(message, self.spec.timeouts.call, session))
         call.streamable = streamable
         return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
 
@@ -184,6 +201,7 @@ class SharedServer:
         message: dict[str, Any],
         client_id: bytes,
         finish: Finish | None,
+        admission: Admission,
         *,
         streamable: bool,
     ) -> Exchange | bytes:
@@ -194,7 +212,7 @@ class SharedServer:
             self._follow(channel)
             return jsonrpc.result_body(client_id, {})
         level = dress(message, session)
-        call = channel.request(message, self.spec.timeouts.call, session)
+        call = admission.sent(channel.request(message, self.spec.timeouts.call, session))
         call.streamable, call.log_level = streamable, level
         self._rounds.watch(channel, call, session, message)
         return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
@@ -210,39 +228,52 @@ class SharedServer:
     ) -> Exchange | bytes:
         """Send a 2026-07-28 request on; to a handshake process in its own words."""
         method = message["method"]
-        if method in REMOVED_IN_MODERN or not allowed(
-            method, MODERN_REQUESTS, self.spec.methods.allow
-        ):
+        if method in REMOVED_IN_MODERN:
             raise CallError(Cause.METHOD_DENIED, f"method not found: {method}")
         params = params_of(message)
-        if method == "server/discover":
-            hello = await self.hello()
-            return jsonrpc.result_body(client_id, discovered(hello, self.versions))
-        if method == "tools/list" and (known := self._known_tools(params, principal)) is not None:
-            return self._encode(method, known[1])(known[0], client_id)[1]
-        finish = self._finish(principal, method, params)
         if self.held is not None and self.held.is_ours(params):
-            return self._resume(self.held, message, client_id, streamable=streamable)
-        channel = await self.instance.ready()
-        await self._listed.admit(channel, self.era, method, params)
-        if method == "tools/call":
-            mirrored = await self._mirroring.find(channel, self.era)
-            if (found := mirrored.get(str(params.get("name")))) is not None:
-                check(found, params)
-        level = meta_of(params).get(META_LOG_LEVEL)
-        if self.era is Era.HANDSHAKE:
-            undress(params)
-            if level is not None:
-                self._wishes.raise_level(channel, level)
-        call = channel.request(message, self.spec.timeouts.call, principal)
-        call.streamable = streamable
-        call.log_level = level if level in LEVELS else None
-        if self.held is not None and self.era is Era.HANDSHAKE:
-            self.held.begun(channel, call, message)
-        return Exchange(channel, call, client_id, self._encode(method, self.era), finish=finish)
+            admission = self._gate.resumed(principal, message, MODERN_REQUESTS)
+            return self._resume(self.held, message, client_id, admission, streamable=streamable)
+        sent = {**params}  # what the client's headers mirror, whatever a hook makes of it
+        digest = self.held.digest(message) if self.held is not None else ""
+        admission = await self._gate.admit(principal, "", message, MODERN_REQUESTS)
+        try:
+            if method == "server/discover":
+                hello = await self.hello()
+                return jsonrpc.result_body(client_id, discovered(hello, self.versions))
+            if method == "tools/list" and (known := self._known_tools(sent, principal)) is not None:
+                return self._encode(method, known[1])(admission.finished(known[0]), client_id)[1]
+            finish = joined(self._finish(principal, method, sent), admission.finish)
+            channel = await self.instance.ready()
+            if method == "tools/list":
+                await self._listed.admit(channel, self.era)
+            if method == "tools/call":
+                mirrored = await self._mirroring.find(channel, self.era)
+                if (found := mirrored.get(str(sent.get("name")))) is not None:
+                    check(found, sent)
+            level = meta_of(sent).get(META_LOG_LEVEL)
+            if self.era is Era.HANDSHAKE:
+                undress(params_of(message))
+                if level is not None:
+                    self._wishes.raise_level(channel, level)
+            call = admission.sent(channel.request(message, self.spec.timeouts.call, principal))
+            call.streamable = streamable
+            call.log_level = level if level in LEVELS else None
+            if self.held is not None and self.era is Era.HANDSHAKE:
+                self.held.begun(channel, call, method, digest)
+            encode = self._encode(method, self.era)
+            return Exchange(channel, call, client_id, encode, finish=finish)
+        finally:
+            admission.give_up()
 
     def _resume(
-        self, held: Held, message: dict[str, Any], client_id: bytes, *, streamable: bool
+        self,
+        held: Held,
+        message: dict[str, Any],
+        client_id: bytes,
+        admission: Admission,
+        *,
+        streamable: bool,
     ) -> Exchange | bytes:
         """A retry of a call that a handshake process has interrupted with a question."""
         going = held.resume(message)
@@ -253,7 +284,7 @@ class SharedServer:
         level = meta_of(params_of(message)).get(META_LOG_LEVEL)
         call.log_level = level if level in LEVELS else None
         encode = self._encode(message["method"], self.era)
-        return Exchange(channel, call, client_id, encode)
+        return Exchange(channel, call, client_id, encode, finish=admission.finish)
 
     def tell(self, session: Session, message: dict[str, Any]) -> None:
         """Only a cancellation means something to a shared server, of the client's own call (D2).
@@ -295,19 +326,14 @@ class SharedServer:
         """Of the process that there is."""
         return era_of(self.instance.hello or {})
 
-    async def _ready(
-        self, session: Session, client_id: bytes, method: str, params: dict[str, Any]
-    ) -> Channel:
+    async def _ready(self, session: Session, client_id: bytes, method: str) -> Channel:
         """The channel for a call, which can be cancelled while its server starts."""
-        session.waiting.add(client_id)
-        try:
-            channel = await self.instance.ready()
-            await self._listed.admit(channel, self.era, method, params)
-            if client_id not in session.waiting or session not in self.sessions:
-                raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
-            return channel
-        finally:
-            session.waiting.discard(client_id)
+        channel = await self.instance.ready()
+        if method == "tools/list":
+            await self._listed.admit(channel, self.era)
+        if client_id not in session.waiting or session not in self.sessions:
+            raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
+        return channel
 
     def _finish(self, principal: Principal, method: str, params: dict[str, Any]) -> Finish | None:
         """What is to be done with the answer, whoever asked.
@@ -318,7 +344,6 @@ class SharedServer:
         if method == "tools/list":
             return self._finish_tools(params, principal)
         if method == "tools/call":
-            self._listed.refuse(params.get("name"))
             if "task" in params:
                 return lambda answer: self._tasks.learn(principal, answer)
         elif method == "tasks/list":
@@ -370,6 +395,7 @@ class SharedServer:
 
     async def listen(self, principal: Principal, message: dict[str, Any]) -> Listener:
         wish_of(message)  # before anything is started for it
+        await self._gate.admit(principal, "", message, MODERN_REQUESTS)
         hello = await self.hello()
         before = self._wishes.uris()
         listener = self.listeners.open(

@@ -3,11 +3,40 @@
 import asyncio
 import os
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
+import uvloop
 
 from autobot_mcp_bridge.channels.pipes import Pipes
 from support.waiting import eventually
+
+ROUNDS = 10_000  # a second close hits what another thread has opened in about 1 of 300
+
+
+@contextmanager
+def opening_elsewhere(lost):
+    """Another thread opens and closes files; `lost` gets what somebody else has closed."""
+    ended = threading.Event()
+
+    def work():
+        while not ended.is_set():
+            descriptor = os.open(os.devnull, os.O_RDONLY)
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                lost.append(error)
+
+    with ThreadPoolExecutor(2) as threads:
+        works = [threads.submit(work) for _ in range(2)]
+        try:
+            yield
+        finally:
+            ended.set()
+    for each in works:
+        each.result()
 
 
 def two_pipes():
@@ -47,3 +76,25 @@ async def test_lines_cross_pipes_and_a_socket_alike(make):
             os.close(descriptor)
         await eventually(ended.is_set)
         pipes.close()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_each_descriptor_is_closed_once(run):
+    lost = []
+
+    async def open_and_close():
+        for _ in range(ROUNDS):
+            stdin, stdout, *theirs = two_pipes()
+            ended = asyncio.Event()
+            pipes = await Pipes.open(
+                stdin, stdout, on_data=bytes, on_end=lambda: None, on_deaf=ended.set
+            )
+            pipes.close()
+            await ended.wait()
+            for descriptor in theirs:
+                os.close(descriptor)
+
+    with opening_elsewhere(lost):
+        run(open_and_close())
+
+    assert lost == []

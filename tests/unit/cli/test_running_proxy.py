@@ -225,6 +225,23 @@ async def test_what_add_disable_and_enable_have_returned_from_is_in_force(comman
         assert {row["name"]: row["state"] for row in rows}["later"] == "disabled"
 
 
+async def test_what_import_has_returned_from_is_in_force(command, tmp_path):
+    async with Bridge([echo("first")]) as bridge:
+        words = [w.replace("@SERVERS@", f"{bridge.root}/servers") for w in echo()["command"]]
+        files = {"command": words[0], "args": words[1:]}
+        file = tmp_path / "mcp.json"
+        file.write_text(
+            json.dumps({"mcpServers": {"files": files, "off": {**files, "disabled": True}}})
+        )
+
+        status, _, err = await command(bridge, "import", str(file))
+
+        assert (status, "not in force" in err) == (0, False)
+        assert await outcome(command, bridge) == (0, "hi")
+        rows = json.loads((await command(bridge, "list", "--json"))[1])["servers"]
+        assert {row["name"]: row["state"] for row in rows}["off"] == "disabled"
+
+
 async def outcome(command, bridge):
     status, out, _ = await command(bridge, "call", "files", "echo", '{"text": "hi"}')
     return status, out.strip()
@@ -255,4 +272,4 @@ async def test_what_is_not_in_force_in_time_is_said(command, monkeypatch):
     monkeypatch.setattr(in_force, "is_disabled", lambda _row: False)
     async with Bridge([echo("files")]) as bridge:
         status, _, err = await command(bridge, "disable", "files")
-    assert (status, "it is not in force yet" in err) == (0, True)
+    assert (status, "not in force yet" in err) == (0, True)

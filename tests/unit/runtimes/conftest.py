@@ -18,6 +18,7 @@ import pytest_asyncio
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.runtimes.base import Command
 from autobot_mcp_bridge.runtimes.subprocess import SubprocessRuntime
+from support import proc
 from support.fakes import SERVERS, python
 from support.waiting import eventually
 
@@ -100,6 +101,13 @@ def pytest_asyncio_loop_factories(config, item):
 
             factories["uvloop"] = uvloop.new_event_loop
     return factories
+
+
+@pytest.fixture(autouse=True)
+def _no_child_of_earlier_tests():
+    """A runtime makes this process adopt orphans: one of an earlier test's proxies may lie here."""
+    for pid in proc.zombies(os.getpid()):
+        os.waitpid(pid, 0)
 
 
 @pytest.fixture

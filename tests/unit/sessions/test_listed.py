@@ -10,6 +10,7 @@ from autobot_mcp_bridge.model.server import Tools
 from autobot_mcp_bridge.model.versions import Era
 from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.tools import ToolRule
+from autobot_mcp_bridge.sessions import descriptors
 from autobot_mcp_bridge.sessions import listed as module
 from autobot_mcp_bridge.sessions.listed import Listed
 
@@ -53,7 +54,7 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def _asked(monkeypatch):
-    monkeypatch.setattr(module, "pages", lambda process, _era: process.pages())
+    monkeypatch.setattr(descriptors, "pages", lambda process, _era: process.pages())
 
 
 @pytest.fixture
@@ -63,28 +64,49 @@ def drift():
     return made
 
 
+class Told:
+    """Stands for the notifications that a process's tools have changed."""
+
+    def __init__(self):
+        self.changes = 0
+
+
 @pytest.fixture
-def listed(drift):
-    return Listed(drift, ToolRule(Tools()))
+def told():
+    return Told()
+
+
+@pytest.fixture
+def listed(drift, told):
+    return Listed(drift, ToolRule(Tools()), lambda: told.changes)
+
+
+@pytest.fixture
+def changed(listed, told):
+    def changed():
+        told.changes += 1
+        listed.changed()
+
+    return changed
 
 
 async def calls(listed, process, name):
     """The cause of what becomes of a call; None: it passes."""
     try:
         listed.refuse(name)
-        await listed.admit(process, Era.HANDSHAKE, "tools/call", {"name": name})
+        await listed.admit(process, Era.HANDSHAKE, name)
     except CallError as error:
         return error.cause
     return None
 
 
-async def test_a_process_is_looked_at_once_and_again_when_it_says_so(listed):
+async def test_a_process_is_looked_at_once_and_again_when_it_says_so(listed, changed):
     process = Process(READ)
     for _ in range(3):
         assert await calls(listed, process, "read") is None
     assert process.asked == 1
 
-    listed.changed()
+    changed()
     assert await calls(listed, process, "read") is None
 
     assert process.asked == 2
@@ -109,9 +131,9 @@ async def test_calls_that_come_during_a_look_wait_for_it(listed):
     assert process.asked == 1
 
 
-async def test_a_change_that_is_told_during_a_look_makes_another(listed):
+async def test_a_change_that_is_told_during_a_look_makes_another(listed, changed):
     process = Process(READ)
-    process.while_asked = listed.changed
+    process.while_asked = changed
     assert await calls(listed, process, "read") is None
     process.while_asked = lambda: None
     process.tools = (EVIL,)
@@ -174,13 +196,34 @@ async def test_a_page_passes_as_its_very_bytes_where_nothing_is_held(listed, dri
         assert listed.passed(answer, first=True) is answer
 
 
-async def test_other_requests_wait_for_nothing(listed, drift):
+async def test_where_nothing_is_held_no_process_is_looked_at(listed, drift):
     process = Process(READ)
-    await listed.admit(process, Era.HANDSHAKE, "resources/list", {})
-    drift.mode = "warn"
-    await listed.admit(process, Era.HANDSHAKE, "tools/call", {"name": "read"})
+    for mode in ("off", "warn"):
+        drift.mode = mode
+        assert await calls(listed, process, "read") is None
 
     assert process.asked == 0
+
+
+async def test_a_process_that_was_looked_at_for_something_else_is_not_asked_again(listed):
+    process = Process(EVIL)
+    assert await listed.descriptors.find(process, Era.HANDSHAKE, "read") is not None
+
+    assert await calls(listed, process, "read") is None  # of a server that is seen first
+    assert process.asked == 1
+
+
+async def test_what_is_known_to_be_held_is_refused_until_another_list_may_be_there(listed, changed):
+    process = Process(READ)
+    assert await calls(listed, process, "read") is None
+    listed.passed(page(EVIL), first=True)
+    with pytest.raises(CallError):
+        listed.refuse("read")
+
+    changed()
+
+    listed.refuse("read")
+    assert await calls(listed, process, "read") is None
 
 
 async def test_an_error_in_the_place_of_a_list_passes(listed):

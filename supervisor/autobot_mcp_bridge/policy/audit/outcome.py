@@ -48,14 +48,22 @@ _BLOCKED = frozenset(
         *(Cause.STOPPED, Cause.BREAKER_OPEN, Cause.MASKED, Cause.NO_UNIT, Cause.QUEUE_FULL),
         *(Cause.TOO_MANY_SESSIONS, Cause.AUDIT_UNAVAILABLE, Cause.BAD_TEXT, Cause.METHOD_DENIED),
         *(Cause.TOOL_DENIED, Cause.TASK_UNKNOWN, Cause.DUPLICATE_ID, Cause.INPUT_LATE),
-        *(Cause.REFUSED, Cause.PROJECT_MISMATCH, Cause.TOOL_HELD),
+        *(Cause.REFUSED, Cause.PROJECT_MISMATCH, Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED),
+        *(Cause.HOOK_FAILED, Cause.SCHEMA_MISMATCH, Cause.SCHEMA_UNUSABLE, Cause.SCOPE_VIOLATION),
+        *(Cause.ARGUMENTS_REFUSED, Cause.LIMITS_UNAVAILABLE, Cause.RATE_LIMITED),
+        *(Cause.TOO_MANY_CALLS, Cause.TOOL_HELD),
     }
 )
 _OTHERS = {Cause.CALL_TIMEOUT: Status.TIMEOUT, Cause.CANCELLED: Status.CANCELLED}
 # What a caller may not, whatever state the server is in: recorded of every request, not of calls
 # alone.
-_DENIED = (Cause.METHOD_DENIED, Cause.TOOL_DENIED, Cause.TOOL_HELD, Cause.TASK_UNKNOWN)
-DENIALS = frozenset({*(cause.word for cause in _DENIED), SESSION_UNKNOWN})
+DENIALS = frozenset(
+    {
+        SESSION_UNKNOWN,
+        *(each.word for each in (Cause.METHOD_DENIED, Cause.TOOL_DENIED, Cause.TASK_UNKNOWN)),
+        *(each.word for each in (Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED, Cause.TOOL_HELD)),
+    }
+)
 
 
 def status_of(cause: Cause) -> Status:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -51,6 +51,7 @@ class AuditTrail:
         self._writer: Writer | None = None
         self._page: OpenCalls | None = None
         self._open: set[CallRecord] = set()
+        self._more: dict[str, str] = {}
         # By the identity of the definition, which is another object once it has changed.
         self._servers: dict[int, tuple[ServerSpec, Recorded]] = {}
         self.keeps_args = settings.args and (settings.file or settings.stderr != "off")
@@ -92,15 +93,20 @@ class AuditTrail:
         known = self._servers.get(id(spec))
         if known is not None and known[0] is spec:
             return known[1]
-        redact = ArgumentRedactor(KnownValues(secret_variables(spec.env)))
+        redact = ArgumentRedactor(KnownValues({**secret_variables(spec.env), **self._more}))
         server = Recorded(spec.tenant, spec.project, spec.name, spec.instance, redact)
         self._servers[id(spec)] = spec, server
         return server
 
-    def learn(self, specs: Iterable[ServerSpec]) -> None:
-        """These are the servers now: no secret variable of theirs comes into the log."""
+    def learn(self, specs: Iterable[ServerSpec], manifests: Mapping[str, str]) -> None:
+        """These are the servers now: no secret variable of theirs comes into records and log.
+
+        Nor does one of the proxy's own that manifests name.
+        """
         self._servers.clear()
-        self._logs.learn(pair for spec in specs for pair in secret_variables(spec.env).items())
+        self._more = secret_variables(manifests)
+        all_of_them = [*(secret_variables(spec.env) for spec in specs), self._more]
+        self._logs.learn(pair for each in all_of_them for pair in each.items())
 
     # ---- `Keeper` of the records ----
 

@@ -4,7 +4,9 @@ import uuid
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autobot_mcp_bridge.policy.principals import Principal
+from autobot_mcp_bridge.model.server import ServerSpec
+from autobot_mcp_bridge.policy.principals import Key, Principal, principal_of
+from autobot_mcp_bridge.policy.who import agent_of
 
 # The namespace of the sessions' names (RFC 9562 section 5.5), of this product alone.
 _SESSIONS = uuid.UUID("5c1b9f0e-7d0c-5a62-9b0e-2f6d1f6f8a10")
@@ -18,7 +20,7 @@ class Identity:
 
     Attributes:
         principal: the beginning of the digest that stands in tokens.d or servers.json.
-        agent_id: which agent a key is of; None for a token, which is of none.
+        agent_id: which agent it is; None for a caller of whom neither key nor entry says it.
         agent_type: which kind of agent.
     """
 
@@ -27,10 +29,15 @@ class Identity:
     agent_type: str | None = None
 
 
-def identity(principal: Principal) -> Identity:
-    """The one place that says how a caller is named."""
-    shown, key = principal.digest[:_SHOWN], principal.key
-    return Identity(shown) if key is None else Identity(shown, key.agent_id, key.agent_type)
+def identity(principal: Principal, spec: ServerSpec) -> Identity:
+    """The one place that says how a caller of a server is named."""
+    return Identity(principal.digest[:_SHOWN], *agent_of(principal, spec))
+
+
+def identity_of(key: Key, context: str | None) -> Identity:
+    """How the holder of a key is named, who calls from this project, whatever the server."""
+    shown = principal_of(key, "", context).digest[:_SHOWN]
+    return Identity(shown, key.agent_id, key.agent_type)
 
 
 @lru_cache(maxsize=4096)

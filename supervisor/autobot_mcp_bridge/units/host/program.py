@@ -20,7 +20,10 @@ from autobot_mcp_bridge.units.packages.job import InstallError, Job, without_log
 PYTHON = "/usr/bin/python3"
 OLDEST = (3, 11)
 # Taken where there is a wheel for this host; everything works without.
-OPTIONAL = ("dbus-fast>=5,<6", "pyjwt[crypto]>=2.13,<3", "pyyaml>=6,<7")
+OPTIONAL = (
+    *("dbus-fast>=5,<6", "pyjwt[crypto]>=2.13,<3"),
+    *("google-re2>=1.1.20251105", "jsonschema-rs>=0.50,<1", "pyyaml>=6,<7", "redis>=6,<9"),
+)
 COMPLETE = ".complete"
 ASK_TIMEOUT = 30.0  # seconds for the host's Python to tell its version
 # Of the caller's environment: what would turn pip away from the venv.

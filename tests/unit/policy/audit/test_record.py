@@ -14,6 +14,7 @@ from autobot_mcp_bridge.policy.audit.outcome import TOLD, Event, Status, status_
 from autobot_mcp_bridge.policy.audit.record import CallRecord
 from autobot_mcp_bridge.policy.audit.trail import AuditTrail
 from autobot_mcp_bridge.policy.audit.who import Identity, connection_name, session_name
+from autobot_mcp_bridge.policy.chain import STEPS
 from support.installed import spec_of
 
 AGENT = Identity("0123456789ab", "research-01", "research")
@@ -206,7 +207,9 @@ def test_every_error_has_a_status_and_only_refusals_before_contact_are_blocked()
     assert [c.word for c in found if found[c] is Status.TIMEOUT] == ["call_timeout"]
     assert [c.word for c in found if found[c] is Status.CANCELLED] == ["cancelled"]
     in_flight = {c for c in Cause if c.status == 200 and c.code == -32000}
-    in_flight -= {Cause.CANCELLED, Cause.PROJECT_MISMATCH}
+    by_chain = {cause for step in STEPS for cause in step.refuses}
+    assert all(found[c] is Status.BLOCKED for c in by_chain)
+    in_flight -= {Cause.CANCELLED, Cause.PROJECT_MISMATCH, *by_chain}
     assert all(found[c] in (Status.ERROR, Status.TIMEOUT) for c in in_flight)
     unavailable = {c for c in Cause if c.status == 503} - {Cause.SHUTTING_DOWN}
     assert all(found[c] is Status.BLOCKED for c in unavailable)

@@ -1,0 +1,1 @@
+"""How often and how much at once: sliding windows and calls in flight."""

@@ -1,0 +1,1 @@
+"""Arguments against the inputSchema that a server gives its tool."""
