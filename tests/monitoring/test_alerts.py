@@ -120,6 +120,13 @@ CASES = {
         {f"mcp_bridge_definition_ok{{{SERVER}}}": "1x50 0x30"},
         {f"mcp_bridge_definition_ok{{{SERVER}}}": "1x57 0x30"},
     ),
+    "McpBridgeToolsHeld": (
+        {f'mcp_bridge_tools_unaccepted{{{SERVER},drift="hold"}}': "0x50 1x30"},
+        {
+            f'mcp_bridge_tools_unaccepted{{{SERVER},drift="hold"}}': "0x57 1x30",
+            f'mcp_bridge_tools_unaccepted{{{SERVER},drift="warn"}}': "5x90",
+        },
+    ),
     "McpBridgeInstallSlow": (state("installing", "0x20 1x70"), state("installing", "0x40 1x50")),
     "McpBridgeCallsRefused": (calls(queue_full=NEW), calls(queue_full=STEADY)),
     "McpBridgeCallsTimeOut": (

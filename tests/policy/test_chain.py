@@ -91,7 +91,9 @@ WRONG = {
     "filters": {"text": "bad"},
 }
 WORDS = {step.name: {cause.word for cause in step.refuses} for step in STEPS}
-PAIRS = [(first.name, then.name) for first, then in pairwise(STEPS)]
+# Drift has tests of its own, with servers that change their tools (test_drift.py).
+ORDER = [step.name for step in STEPS if step.name != "drift"]
+PAIRS = list(pairwise(ORDER))
 
 
 async def outcome(client, method, params):

@@ -33,8 +33,8 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def ask(places: Places, method: str, target: str, timeout: float) -> Any:
-    """One request to the proxy; its JSON answer.
+def ask(places: Places, method: str, target: str, timeout: float, body: object = None) -> Any:
+    """One request to the proxy, with a body of JSON or none; its JSON answer.
 
     Raises:
         NoProxyError: no proxy runs.
@@ -45,9 +45,10 @@ def ask(places: Places, method: str, target: str, timeout: float) -> Any:
     """
     connection = _UnixConnection(str(places.control_socket), timeout)
     try:
-        connection.request(method, target, headers={"Connection": "close"})
+        sent = json.dumps(body).encode() if body is not None else None
+        connection.request(method, target, sent, headers={"Connection": "close"})
         response = connection.getresponse()
-        body = response.read(MAX_ANSWER_BYTES)
+        text = response.read(MAX_ANSWER_BYTES)
     except PermissionError as error:
         raise DeniedError(f"{places.control_socket}: {error.strerror}") from error
     except TimeoutError as error:
@@ -57,9 +58,9 @@ def ask(places: Places, method: str, target: str, timeout: float) -> Any:
     finally:
         connection.close()
     try:
-        answer = json.loads(body) if body else {}
+        answer = json.loads(text) if text else {}
     except ValueError:
-        answer = {"error": body[:300].decode(errors="replace")}
+        answer = {"error": text[:300].decode(errors="replace")}
     if response.status == http.client.NOT_FOUND:
         raise MissingError(_message(answer, response.status))
     if response.status >= http.client.BAD_REQUEST:
@@ -112,6 +113,17 @@ def tell(places: Places) -> bool:
 def operate(places: Places, instance: str, verb: str) -> Any:
     """start, stop or reset one server (raises as `ask` does)."""
     return ask(places, "POST", f"/servers/{quote(instance, safe='')}/{verb}", OPERATE_SECONDS)
+
+
+def tools(places: Places, instance: str) -> Any:
+    """The tools of one server, accepted or not (raises as `ask` does)."""
+    return ask(places, "GET", f"/servers/{quote(instance, safe='')}/tools", STATUS_SECONDS)
+
+
+def accept_tools(places: Places, instance: str, names: list[str], seal: str | None) -> Any:
+    """Have tools accepted, without names all that differ (raises as `ask` does)."""
+    target = f"/servers/{quote(instance, safe='')}/tools/accept"
+    return ask(places, "POST", target, RELOAD_SECONDS, {"tools": names, "seal": seal})
 
 
 def proxy_url(places: Places) -> str:

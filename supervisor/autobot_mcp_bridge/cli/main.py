@@ -43,6 +43,7 @@ COMMANDS = {
     "disable": ("enable", "let a server not be served"),
     "token": ("token", "make, rotate, revoke and list the tokens of a server"),
     "key": ("key", "make, rotate, revoke and list the API keys of a tenant"),
+    "tools": ("tools", "show the tools of servers, and accept changed ones"),
     "secret": ("secret", "set, rotate, remove and list the secrets of servers"),
     "start": ("operate", "start a server now"),
     "stop": ("operate", "stop a server until it is started again"),

@@ -16,6 +16,7 @@ from autobot_mcp_bridge.cli.common import (
     server_of,
 )
 from autobot_mcp_bridge.config import edit
+from autobot_mcp_bridge.config.baselines import BaselineFiles
 from autobot_mcp_bridge.config.errors import DeniedError, UnavailableError
 from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import Places
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     edited = edit.remove(places, server)
     TokenStore(places.tokens_d).remove(server.instance)
     remove_header(places, server)
+    control.tell(places)  # so that a proxy that runs writes nothing of it any more
+    BaselineFiles(places.tools_d).remove(server.instance)
     note(f"{server} is removed from {edited.file}, its tokens are revoked")
     if places.accepted.exists() and has_systemd():
         applier = Applier(places, say=note)

@@ -80,6 +80,9 @@ def _lines(
         ("starts", f"{row['starts']}, {row['crashes']} crashes"),
         ("breaker", breaker),
     ]
+    if (tools := row["tools"])["new"] + tools["changed"]:
+        held = "held back" if tools["drift"] == "hold" else "not accepted"
+        lines.append(("tools", f"{tools['new']} new, {tools['changed']} changed, {held}"))
     if sandbox is not None:
         lines += lines_of(sandbox, units=runtime == "systemd")
     last = death.get("stderr", [])[-5:]
@@ -112,4 +115,6 @@ def next_step(row: dict[str, Any], runtime: str) -> str:
         case State.MASKED:
             return f"systemctl unmask {service_of(instance)}"
         case _:
+            if row["tools"]["new"] + row["tools"]["changed"]:
+                return f"mcp-bridge tools {instance}"
             return f"mcp-bridge logs {instance}"

@@ -85,6 +85,11 @@ class Places:
         return self.state_dir / "used.d" / "keys.json"
 
     @property
+    def tools_d(self) -> Path:
+        """One file per server of the tools that have been accepted: the proxy's own, 0700."""
+        return self.state_dir / "tools.d"
+
+    @property
     def headers_d(self) -> Path:
         """One 0600 file per server, named by its instance, for `curl -H @FILE`; 0700."""
         return self.state_dir / "headers.d"

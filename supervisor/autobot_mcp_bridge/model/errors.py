@@ -44,6 +44,7 @@ class Cause(Enum):
     BAD_TEXT = ("bad_text", 200, INVALID_PARAMS)
     METHOD_DENIED = ("method_denied", 200, METHOD_NOT_FOUND)
     TOOL_DENIED = ("tool_denied", 200, INVALID_PARAMS)
+    TOOL_HELD = ("tool_held", 200, INVALID_PARAMS)
     RESOURCE_DENIED = ("resource_denied", 200, INVALID_PARAMS)
     PROMPT_DENIED = ("prompt_denied", 200, INVALID_PARAMS)
     HOOK_FAILED = ("hook_failed", 200, UNAVAILABLE)

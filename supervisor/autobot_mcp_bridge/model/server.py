@@ -94,6 +94,9 @@ class Root(Record):
 class Tools(Record):
     allow: tuple[str, ...] = Field(("*",), description="tool names that pass, as shell globs")
     deny: tuple[str, ...] = Field((), description="tool names that do not, although allowed")
+    drift: Literal["off", "warn", "hold"] = Field(
+        "warn", description="tools that are not as they were accepted: told, or held back, too"
+    )
 
 
 class Methods(Record):

@@ -9,6 +9,12 @@ from autobot_mcp_bridge.policy.who import Who
 
 # Finds a tool's descriptor in the server's own list, or None; it may ask the server for that list.
 Describe = Callable[[str], Awaitable[Descriptor | None]]
+# Refuses a tool that is not as it was accepted, by a CallError; it may ask, too.
+Check = Callable[[str], Awaitable[None]]
+
+
+async def _any(_tool: str) -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -26,6 +32,7 @@ class Asked:
     params: dict[str, Any]
     known: frozenset[str]
     describe: Describe
+    check: Check = _any
 
     tool: str | None = field(init=False)
 

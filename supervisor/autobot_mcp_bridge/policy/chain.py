@@ -15,6 +15,7 @@ from autobot_mcp_bridge.model.rates import rate_of
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.policy.answers import MADE, Finish, finish_of
 from autobot_mcp_bridge.policy.asked import Asked
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.globs import ByGlob
 from autobot_mcp_bridge.policy.hooks import Hooks
 from autobot_mcp_bridge.policy.host import PolicyHost
@@ -44,6 +45,11 @@ STEPS = (
         "targets",
         "tool, resource or prompt is let through by `tools` and by the caller's manifest",
         (Cause.TOOL_DENIED, Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED),
+    ),
+    Step(
+        "drift",
+        "the tool is as it was accepted, where `tools.drift` holds others back",
+        (Cause.TOOL_HELD,),
     ),
     Step("hooks", "each of `hooks` gives the arguments, changed or not", (Cause.HOOK_FAILED,)),
     Step(
@@ -101,16 +107,22 @@ MOST_KNOWN = 4096
 
 
 class Chain:
-    """The chain of one server; cheap where nothing is configured."""
+    """The chain of one server; cheap where nothing is configured.
 
-    def __init__(self, spec: ServerSpec, host: PolicyHost) -> None:
+    Attributes:
+        drift: of the tools that any of its processes lists.
+    """
+
+    def __init__(self, spec: ServerSpec, host: PolicyHost, drift: Drift | None = None) -> None:
         self._host = host
+        self.drift = drift if drift is not None else Drift(spec.instance)
         self._in_flight = InFlight()
         self.configure(spec)
 
     def configure(self, spec: ServerSpec) -> None:
         """Put a changed definition to use, from the next request on."""
         self._spec = spec
+        self.drift.mode = spec.tools.drift
         self._tools = ToolRule(spec.tools)
         self._hooks = Hooks(spec.hooks, self._host.aside, spec.caps.body) if spec.hooks else None
         rates = spec.rates
@@ -129,6 +141,8 @@ class Chain:
         rules = self._host.rules(asked.who.agent_type, self._spec)
         self._methods(asked)
         await self._targets(asked, rules)
+        if self.drift.holds and asked.tool is not None:
+            await asked.check(asked.tool)
         if rules is None and self._bare:
             return _PLAIN
         if asked.tool is not None:

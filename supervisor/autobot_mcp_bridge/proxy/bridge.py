@@ -26,6 +26,7 @@ from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.manifest.load import ManifestFiles
 from autobot_mcp_bridge.policy.manifest.text import environment
 from autobot_mcp_bridge.policy.oauth import access_tokens
+from autobot_mcp_bridge.proxy.baselines import Baselines
 from autobot_mcp_bridge.proxy.describe import describe
 from autobot_mcp_bridge.proxy.key_uses import KeyUses
 from autobot_mcp_bridge.proxy.refusals import Refusals
@@ -106,6 +107,7 @@ class Bridge:
         self._tokens = TokenStore(places.tokens_d)
         self._keys = KeyStore(places.keys_d)
         self._uses = KeyUses(self.keys, places.key_uses)
+        self.baselines = Baselines(places.tools_d)
         self._tasks: dict[Instance, asyncio.Task[None]] = {}
         self._left = False  # the servers and sessions are the next proxy's
         self._group = asyncio.TaskGroup()
@@ -128,6 +130,7 @@ class Bridge:
             await self.close_servers()
         await self.runtime.close()
         await self._uses.save()
+        await self.baselines.save()
         await self.policy.close()
         await self._group.__aexit__(None, None, None)
 
@@ -200,9 +203,11 @@ class Bridge:
         refused = await asyncio.to_thread(self._source.refused)
         keys = await asyncio.to_thread(self._keys.scan)
         manifests = await asyncio.to_thread(self._manifests.scan)
-        scans = (scan, keys, manifests)
-        problems = (*loaded.problems, *refused, *(each for one in scans for each in one.problems))
         gone = bool(self.routes) and not loaded.found and not loaded.problems
+        if not loaded.problems and not gone:
+            await self.baselines.load(loaded.servers)
+        scans = (scan, keys, manifests, self.baselines)
+        problems = (*loaded.problems, *refused, *(each for one in scans for each in one.problems))
         if gone:  # a last server that is removed leaves a file without servers
             text = "it is gone, and servers.d holds no other file; what it said stays in force"
             problems = (*problems, Problem(str(self.places.servers_json), "", "", text))
@@ -310,6 +315,7 @@ class Bridge:
             self.policy,
             self.access,
             self.keys,
+            self.baselines.of(spec.instance),
         )
 
     def _keep(self, instance: Instance) -> None:
@@ -352,6 +358,7 @@ class Bridge:
                     for served in self.routes.values():
                         served.sweep()
                     await self._uses.save_sometimes()
+                await self.baselines.save()
             except Exception:
                 log.exception("fault while keeping the configuration")
 

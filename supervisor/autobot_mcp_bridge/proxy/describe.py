@@ -18,6 +18,7 @@ def describe(served: Served) -> dict[str, object]:
         "state": state.value,
         "pid": process.pid if process is not None else None,
         "detail": detail,
+        "tools": {"drift": served.drift.mode, **served.drift.counts()},
         "refused": served.refused.why if served.refused is not None else None,
         "uptime": _rounded(now - instance.began) if instance.channel is not None else None,
         "idle_in": _rounded(instance.idle_in(now)),

@@ -66,6 +66,11 @@ class Families(Collector):
             "1 while crashes keep the server from starting",
             labels=["server"],
         )
+        self._tools = GaugeMetricFamily(
+            "mcp_bridge_tools_unaccepted",
+            "Tools that are new or changed since they were accepted, by tools.drift",
+            labels=["server", "drift"],
+        )
         self._openings = CounterMetricFamily(
             "mcp_bridge_breaker_openings",
             "How often crashes have kept the server from starting",
@@ -122,6 +127,8 @@ class Families(Collector):
         closed = served.instance.breaker.state is BreakerState.CLOSED
         self._breaker.add_metric([name], float(not closed))
         self._openings.add_metric([name], served.instance.breaker.openings)
+        if served.drift.watches:
+            self._tools.add_metric([name, served.drift.mode], served.drift.unaccepted)
         if served.instance.channel is not None:
             self._uptime.add_metric([name], max(0.0, time.monotonic() - served.instance.began))
         between = counts.between_crashes
@@ -131,7 +138,7 @@ class Families(Collector):
         yield from (self._calls, self._starts, self._crashes, self._dropped, self._state)
         yield from (self._sessions, self._open_calls, self._breaker, self._openings)
         yield from (self._uptime, self._between, self._config, self._definition)
-        yield from (self._issuer, self._refusals)
+        yield from (self._issuer, self._refusals, self._tools)
 
 
 async def exposition(bridge: Bridge) -> bytes:

@@ -18,6 +18,7 @@ from autobot_mcp_bridge.model.host import HostLimits
 from autobot_mcp_bridge.model.server import ServerSpec
 from autobot_mcp_bridge.model.states import State
 from autobot_mcp_bridge.policy.chain import Chain
+from autobot_mcp_bridge.policy.drift.drift import Drift
 from autobot_mcp_bridge.policy.host import PolicyHost
 from autobot_mcp_bridge.policy.keys import KeyTable
 from autobot_mcp_bridge.policy.oauth import AccessTokens
@@ -31,6 +32,7 @@ from autobot_mcp_bridge.sessions.listeners import Listeners
 from autobot_mcp_bridge.sessions.session import SessionTable
 from autobot_mcp_bridge.sessions.shared import SharedServer
 from autobot_mcp_bridge.supervision.journal import Memory
+from autobot_mcp_bridge.units.packages.store import package_of
 
 _INSTANCE = "instance"
 _COMMAND = "command"
@@ -65,10 +67,12 @@ class Served:
         policy: PolicyHost,
         access: AccessTokens | None = None,
         keys: KeyTable | None = None,
+        drift: Drift | None = None,
     ) -> None:
         self.spec = spec
         self._keys = keys if keys is not None else KeyTable()
-        self._chain = Chain(spec, policy)
+        self.drift = drift if drift is not None else Drift(spec.instance)
+        self._chain = Chain(spec, policy, self.drift)
         self._access = access
         self.resource = access.resource(spec) if access is not None else None
         self.tokens = tokens
@@ -224,6 +228,7 @@ class Served:
     def _resolve(self, spec: ServerSpec) -> Command:
         """The command, which is remembered: a process is, or will be, started with it."""
         command = self._startable(spec)
+        self.drift.package = package_of(command.argv)
         digest = _digest(command)
         if digest != self._command:
             self._command = digest

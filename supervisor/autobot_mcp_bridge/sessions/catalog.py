@@ -6,25 +6,21 @@ a new process lists others; and the parameters that clients mirror into headers 
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
-from autobot_mcp_bridge.channels import jsonrpc
 from autobot_mcp_bridge.channels.jsonrpc import Answer
 from autobot_mcp_bridge.model.mirrored import Mirrored
 from autobot_mcp_bridge.model.versions import Era
-from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.supervision.journal import Memory
 
 _TOOLS = "tools"
-# Bytes of tools/list that are read for them, over all pages.
-MAX_LISTED = 4 << 20
 
 
 class Catalog:
     """The tools of one server."""
 
     def __init__(self, memory: Memory, instance: str) -> None:
-        self.rule: ToolRule  # set by whoever configures it
         self._memory = memory
         self._instance = instance
         self._first: Answer | None = None  # the first page, as the server gave it
@@ -35,11 +31,13 @@ class Catalog:
         self.digest = str(memory.items(_TOOLS, instance).get("", ""))
         self.mirrored: dict[str, tuple[Mirrored, ...]] | None = None  # None: not asked for yet
         self.changes = 0  # so that what was asked for before one counts no more
+        self.on_changed: Callable[[], None] = lambda: None  # others than it has listed so far
 
     def stale(self) -> None:
         """The definition's process has changed: what was cached of it counts no more."""
         self._stale = True
         self._ask_again()
+        self.on_changed()
 
     def changed(self) -> None:
         """The server says that its tools are others."""
@@ -47,14 +45,15 @@ class Catalog:
         self.digest = ""
         self._ask_again()
         self._memory.drop(_TOOLS, self._instance, "")
+        self.on_changed()
 
     def cached(self, params: dict[str, Any], whose: str) -> tuple[Answer, Era] | None:
-        """The list that is known, filtered, and the era whose words it has; `whose` token asks."""
+        """The list that is known, and the era whose words it has; `whose` token asks."""
         if self._first is None or self._era is None or self._stale or params.get("cursor"):
             return None
         if self._whose not in (None, whose):
             return None
-        return self.filtered(self._first), self._era
+        return self._first, self._era
 
     def learn(self, answer: Answer, era: Era, whose: str | None = None) -> None:
         """Keep the first page; a private one for the token that has asked (E20), if one has."""
@@ -69,13 +68,6 @@ class Catalog:
     def _ask_again(self) -> None:
         self.mirrored = None
         self.changes += 1
-
-    def filtered(self, answer: Answer) -> Answer:
-        """Without the tools that nobody may call here."""
-        if self.rule.everything:
-            return answer
-        message = answer.parsed()
-        return jsonrpc.rebuilt({**message, "result": self.rule.listed(message["result"])})
 
 
 def _is_private(answer: Answer) -> bool:

@@ -106,6 +106,10 @@ class Conversations(Protocol):
         """The stream has ended."""
         ...
 
+    def tools_changed(self) -> None:
+        """Other tools are listed from now on, whatever the server says: tell whoever would hear."""
+        ...
+
     def end(self) -> None:
         """End every session and stream."""
         ...

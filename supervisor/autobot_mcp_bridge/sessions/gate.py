@@ -10,8 +10,8 @@ from autobot_mcp_bridge.policy.chain import Admission, Chain
 from autobot_mcp_bridge.policy.descriptor import Descriptor
 from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.who import who_of
-from autobot_mcp_bridge.sessions.descriptors import Descriptors
 from autobot_mcp_bridge.sessions.dialects import params_of
+from autobot_mcp_bridge.sessions.listed import Listed
 
 
 class Gate:
@@ -21,11 +21,11 @@ class Gate:
         instance: the process's keeper; set by whoever makes it.
     """
 
-    def __init__(self, chain: Chain, descriptors: Descriptors, spec: ServerSpec) -> None:
+    def __init__(self, chain: Chain, listed: Listed, spec: ServerSpec) -> None:
         self.instance: Instance
         self.spec = spec
         self._chain = chain
-        self._descriptors = descriptors
+        self._listed = listed
 
     async def admit(
         self, principal: Principal, session: str, message: dict[str, Any], known: frozenset[str]
@@ -41,7 +41,11 @@ class Gate:
         self, principal: Principal, message: dict[str, Any], known: frozenset[str]
     ) -> Admission:
         """As `admit`, for a retry that goes on with a call."""
-        return self._chain.resumed(self._asked(principal, "", message, known))
+        asked = self._asked(principal, "", message, known)
+        admission = self._chain.resumed(asked)
+        if asked.tool is not None:
+            self._listed.refuse(asked.tool)
+        return admission
 
     def _asked(
         self, principal: Principal, session: str, message: dict[str, Any], known: frozenset[str]
@@ -50,9 +54,16 @@ class Gate:
         if not params:  # none were sent, and a hook may put some in
             params = message["params"] = {}
         who = who_of(self.spec, principal, session)
-        return Asked(who, message["method"], params, known, self._describe)
+        return Asked(who, message["method"], params, known, self._describe, self._check)
 
     async def _describe(self, tool: str) -> Descriptor | None:
         channel = await self.instance.ready()
         era = era_of(self.instance.hello or {})
-        return await self._descriptors.find(channel, era, tool)
+        return await self._listed.descriptors.find(channel, era, tool)
+
+    async def _check(self, tool: str) -> None:
+        """Refuse a tool that the process does not list as it was accepted, where that counts."""
+        self._listed.refuse(tool)
+        if self._listed.holds:
+            channel = await self.instance.ready()
+            await self._listed.admit(channel, era_of(self.instance.hello or {}), tool)

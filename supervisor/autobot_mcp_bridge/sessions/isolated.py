@@ -279,6 +279,12 @@ class IsolatedServer:
         instance.dismiss()
         self._leaving[instance] = owner
 
+    def tools_changed(self) -> None:
+        for private in self._private.values():
+            private.tools_changed()
+        for _, caller in self._callers.values():
+            caller.tools_changed()
+
     def end(self) -> None:
         self.dismiss(lambda _principal: False)
 

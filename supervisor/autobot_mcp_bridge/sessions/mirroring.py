@@ -1,18 +1,15 @@
 """Which parameters clients mirror into headers: a server is asked for its tools, once (E5)."""
 
 import asyncio
-from typing import Any
 
 from autobot_mcp_bridge.channels.channel import Channel
 from autobot_mcp_bridge.model.errors import CallError
 from autobot_mcp_bridge.model.mirrored import Mirrored, mirrored_of
 from autobot_mcp_bridge.model.versions import Era
-from autobot_mcp_bridge.sessions.catalog import MAX_LISTED, Catalog
-from autobot_mcp_bridge.sessions.dialects import own_request
+from autobot_mcp_bridge.sessions.catalog import Catalog
+from autobot_mcp_bridge.sessions.pages import LookError, pages
 from autobot_mcp_bridge.sessions.wishes import OWN_CALL
 
-# Pages of tools/list that are read.
-MAX_PAGES = 50
 # Seconds for which a process that did not list its tools in time, busy perhaps, is not asked again.
 PAUSE = 60.0
 
@@ -54,27 +51,13 @@ class Mirroring:
         changes = self._catalog.changes
         try:
             async with asyncio.timeout(OWN_CALL):
-                await self._read(channel, era, found)
+                async for page in pages(channel, era):
+                    found |= mirrored_of(page.get("tools"))
+        except LookError:
+            pass  # as far as it has come
         except (CallError, TimeoutError):
             self._partly = found, channel, asyncio.get_running_loop().time() + PAUSE
             return found
         if self._catalog.changes == changes:
             self._catalog.mirrored = found
         return found
-
-    async def _read(self, channel: Channel, era: Era, found: Found) -> None:
-        params: dict[str, Any] = {}
-        size = 0
-        for _ in range(MAX_PAGES):
-            answer = await channel.request(
-                own_request(era, "tools/list", params), OWN_CALL
-            ).result()
-            size += len(answer.line)
-            result = answer.parsed().get("result") if size <= MAX_LISTED else None
-            if not isinstance(result, dict):
-                return
-            found |= mirrored_of(result.get("tools"))
-            cursor = result.get("nextCursor")
-            if not isinstance(cursor, str):
-                return
-            params = {"cursor": cursor}

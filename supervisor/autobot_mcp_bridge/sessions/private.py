@@ -18,10 +18,10 @@ from autobot_mcp_bridge.policy.answers import joined
 from autobot_mcp_bridge.policy.chain import Admission, Chain
 from autobot_mcp_bridge.policy.methods import HANDSHAKE_REQUESTS
 from autobot_mcp_bridge.policy.tools import ToolRule
-from autobot_mcp_bridge.sessions.descriptors import Descriptors
 from autobot_mcp_bridge.sessions.dialects import params_of
 from autobot_mcp_bridge.sessions.exchange import Exchange, Finish, for_handshake
 from autobot_mcp_bridge.sessions.gate import Gate
+from autobot_mcp_bridge.sessions.listed import Listed
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED
 from autobot_mcp_bridge.sessions.rounds import PATIENCE, QUESTIONS
 from autobot_mcp_bridge.sessions.session import Session
@@ -48,7 +48,8 @@ class PrivateSession:
     ) -> None:
         """`initialize` is the client's own; `end` is called when the process has ended."""
         self._changes = 0  # of its tools, as the server tells
-        self.gate = Gate(chain, Descriptors(lambda: self._changes), spec)
+        self._listed = Listed(chain.drift, ToolRule(spec.tools), lambda: self._changes)
+        self.gate = Gate(chain, self._listed, spec)
         self.session: Session | None = None
         self._end = end
         self._initialize = initialize
@@ -62,7 +63,7 @@ class PrivateSession:
 
     def configure(self, spec: ServerSpec) -> None:
         self._spec = self.gate.spec = spec
-        self._tools = ToolRule(spec.tools)
+        self._listed.rule = ToolRule(spec.tools)
 
     def hooks(self, common: Hooks) -> Hooks:
         return replace(
@@ -134,6 +135,8 @@ class PrivateSession:
             admission = await self.gate.admit(
                 session.principal, session.id, message, HANDSHAKE_REQUESTS
             )
+            if method == "tools/list":
+                await self._listed.admit(self._channel, Era.HANDSHAKE)
             if client_id not in session.waiting:
                 raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
             channel = self._channel
@@ -141,7 +144,7 @@ class PrivateSession:
                 raise CallError(Cause.QUEUE_FULL, "too many calls are in flight", retry_after=1)
             call = admission.sent(channel.request(message, self._spec.timeouts.call, session))
             call.streamable = streamable
-            finish: Finish | None = self._listed if method == "tools/list" else None
+            finish = self._finish_tools(message) if method == "tools/list" else None
             finish = joined(finish, admission.finish)
             return Exchange(channel, call, client_id, for_handshake, session=session, finish=finish)
         finally:
@@ -204,9 +207,13 @@ class PrivateSession:
             else:
                 channel.go_on(call)
 
+    def tools_changed(self) -> None:
+        self._deliver(jsonrpc.dumps({"jsonrpc": "2.0", "method": TOOLS_CHANGED}))
+
     def _notified(self, message: dict[str, Any], line: bytes) -> None:
         if message["method"] == TOOLS_CHANGED:
             self._changes += 1
+            self._listed.changed()
         if message["method"] == "notifications/cancelled":
             self._asked.discard(jsonrpc.dumps(params_of(message).get("requestId")))
             if not self._asked:
@@ -253,8 +260,6 @@ class PrivateSession:
         else:
             session.outbox.push(line)
 
-    def _listed(self, answer: Answer) -> Answer:
-        if answer.is_error or self._tools.everything:
-            return answer
-        message = answer.parsed()
-        return jsonrpc.rebuilt({**message, "result": self._tools.listed(message["result"])})
+    def _finish_tools(self, message: dict[str, Any]) -> Finish:
+        first = not params_of(message).get("cursor")
+        return lambda answer: self._listed.passed(answer, first=first)

@@ -8,6 +8,7 @@ ever sent twice.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from autobot_mcp_bridge.channels import jsonrpc
@@ -34,7 +35,6 @@ from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.policy.tools import ToolRule
 from autobot_mcp_bridge.sessions.catalog import Catalog, digest_of
 from autobot_mcp_bridge.sessions.conversations import CheckMirrored
-from autobot_mcp_bridge.sessions.descriptors import Descriptors
 from autobot_mcp_bridge.sessions.dialects import (
     discovered,
     dress,
@@ -54,6 +54,7 @@ from autobot_mcp_bridge.sessions.exchange import (
 )
 from autobot_mcp_bridge.sessions.gate import Gate
 from autobot_mcp_bridge.sessions.held import Held
+from autobot_mcp_bridge.sessions.listed import Listed
 from autobot_mcp_bridge.sessions.listeners import Listener, Listeners, wish_of
 from autobot_mcp_bridge.sessions.mirroring import Mirroring
 from autobot_mcp_bridge.sessions.notices import TOOLS_CHANGED, Notices
@@ -89,7 +90,9 @@ class SharedServer:
         self._server_meta = b""
         self._catalog = Catalog(memory, spec.instance)
         self._mirroring = Mirroring(self._catalog)
-        self._gate = Gate(chain, Descriptors(lambda: self._catalog.changes), spec)
+        self._listed = Listed(chain.drift, ToolRule(spec.tools), lambda: self._catalog.changes)
+        self._catalog.on_changed = self._listed.changed
+        self._gate = Gate(chain, self._listed, spec)
         self._tasks = TaskOwners(memory, spec.instance)
         self._wishes = Wishes(sessions, listeners)
         self._settings = Settings(sessions, self._wishes)
@@ -106,7 +109,7 @@ class SharedServer:
 
     def configure(self, spec: ServerSpec) -> None:
         self.spec = self._gate.spec = spec
-        self._catalog.rule = ToolRule(spec.tools)
+        self._listed.rule = ToolRule(spec.tools)
 
     def forget(self) -> None:
         self._catalog.stale()
@@ -178,7 +181,7 @@ class SharedServer:
         ):
             return admission.finished(known[0]).encode(client_id)
         finish = joined(self._finish(session.principal, method, params), admission.finish)
-        channel = await self._ready(session, client_id)
+        channel = await self._ready(session, client_id, method)
         if self.era is Era.MODERN:
             return self._begin_dressed(
                 channel, session, message, client_id, finish, admission, streamable=streamable
@@ -242,6 +245,8 @@ class SharedServer:
                 return self._encode(method, known[1])(admission.finished(known[0]), client_id)[1]
             finish = joined(self._finish(principal, method, sent), admission.finish)
             channel = await self.instance.ready()
+            if method == "tools/list":
+                await self._listed.admit(channel, self.era)
             if method == "tools/call":
                 mirrored = await self._mirroring.find(channel, self.era)
                 if (found := mirrored.get(str(sent.get("name")))) is not None:
@@ -321,9 +326,11 @@ class SharedServer:
         """Of the process that there is."""
         return era_of(self.instance.hello or {})
 
-    async def _ready(self, session: Session, client_id: bytes) -> Channel:
+    async def _ready(self, session: Session, client_id: bytes, method: str) -> Channel:
         """The channel for a call, which can be cancelled while its server starts."""
         channel = await self.instance.ready()
+        if method == "tools/list":
+            await self._listed.admit(channel, self.era)
         if client_id not in session.waiting or session not in self.sessions:
             raise CallError(Cause.CANCELLED, "the call was cancelled before it was made")
         return channel
@@ -433,7 +440,8 @@ class SharedServer:
         if known is None or self.instance.channel is not None:
             return None
         self.instance.check_startable()
-        return known
+        answer, era = known
+        return self._listed.known(answer), era
 
     def _finish_tools(self, params: dict[str, Any], principal: Principal) -> Finish:
         first_page = not params.get("cursor")
@@ -443,7 +451,7 @@ class SharedServer:
                 return answer
             if first_page:
                 self._catalog.learn(answer, self.era, principal.digest)
-            return self._catalog.filtered(answer)
+            return self._listed.passed(answer, first=first_page)
 
         return finish
 
@@ -467,11 +475,16 @@ class SharedServer:
         answer = await tools.result()
         if answer.is_error:
             return
+        with suppress(CallError):  # it is too large to be looked at; whoever asks for it is told
+            self._listed.passed(answer, first=True)
         differs = digest_of(answer) != self._catalog.digest
         self._catalog.learn(answer, self.era)
         if differs:
-            message = {"jsonrpc": "2.0", "method": TOOLS_CHANGED}
-            self.notices.tell_all(message, jsonrpc.dumps(message))
+            self.tools_changed()
+
+    def tools_changed(self) -> None:
+        message = {"jsonrpc": "2.0", "method": TOOLS_CHANGED}
+        self.notices.tell_all(message, jsonrpc.dumps(message))
 
     def adopted(self, channel: Channel) -> None:
         """Go on with a process that an earlier proxy has greeted."""

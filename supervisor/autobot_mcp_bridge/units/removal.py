@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from autobot_mcp_bridge.config.baselines import BaselineFiles
 from autobot_mcp_bridge.config.headers import remove_header
 from autobot_mcp_bridge.config.places import PRODUCT, Places
 from autobot_mcp_bridge.config.tokens import TokenStore
@@ -56,6 +57,7 @@ class Removal:
         tokens = TokenStore(self.places.tokens_d)
         for server in map(parse_instance, sorted(instances)):
             tokens.remove(server.instance)
+            BaselineFiles(self.places.tools_d).remove(server.instance)
             remove_header(self.places, server)
             forget_records(self.ended, server.instance)
             if purge:

@@ -8,7 +8,13 @@ import pytest
 
 from autobot_mcp_bridge.units.packages.job import InstallError, Job
 from autobot_mcp_bridge.units.packages.specs import parse_command
-from autobot_mcp_bridge.units.packages.store import MARKER, Installed, Resolution, Store
+from autobot_mcp_bridge.units.packages.store import (
+    MARKER,
+    Installed,
+    Resolution,
+    Store,
+    package_of,
+)
 
 SPEC = parse_command(["npx", "@a/b@1.0.0"])
 
@@ -184,3 +190,18 @@ def test_a_version_is_deleted_only_when_no_open_spec_means_it(store, job):
 
     assert store.forget(first, "1.0.0", job)
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "package"),
+    [
+        (("node", "/s/packages/npm/@a/b@1.2.3/node_modules/@a/b/x.js", "/srv"), "@a/b@1.2.3"),
+        (("/s/packages/npm/b@1.2.3-rc.1/node_modules/.bin/b",), "b@1.2.3-rc.1"),
+        (("/s/packages/pypi/mcp+cli@2.3.0/bin/python", "-m", "mcp"), "mcp+cli@2.3.0"),
+        (("/usr/bin/python3", "server.py"), None),
+        (("/usr/bin/cat", "/s/packages/npm/logs"), None),
+        ((), None),
+    ],
+)
+def test_a_command_tells_which_package_it_starts(argv, package):
+    assert package_of(argv) == package

@@ -149,6 +149,13 @@ CALLS = (
         "servers.json; the server's tools/list",
     ),
     _code(
+        Cause.TOOL_HELD,
+        "the tool is not as it was accepted, and `tools.drift` holds it back",
+        "another version of the server, or a server that has changed its tools by itself",
+        "look at what differs, then `mcp-bridge tools accept NAME`",
+        "`mcp-bridge tools NAME`",
+    ),
+    _code(
         Cause.RESOURCE_DENIED,
         "the agent's manifest does not let this resource through",
         "a manifest lets no resource through that it does not name",

@@ -51,7 +51,7 @@ _BLOCKED = frozenset(
         *(Cause.REFUSED, Cause.PROJECT_MISMATCH, Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED),
         *(Cause.HOOK_FAILED, Cause.SCHEMA_MISMATCH, Cause.SCHEMA_UNUSABLE, Cause.SCOPE_VIOLATION),
         *(Cause.ARGUMENTS_REFUSED, Cause.LIMITS_UNAVAILABLE, Cause.RATE_LIMITED),
-        Cause.TOO_MANY_CALLS,
+        *(Cause.TOO_MANY_CALLS, Cause.TOOL_HELD),
     }
 )
 _OTHERS = {Cause.CALL_TIMEOUT: Status.TIMEOUT, Cause.CANCELLED: Status.CANCELLED}
@@ -61,7 +61,7 @@ DENIALS = frozenset(
     {
         SESSION_UNKNOWN,
         *(each.word for each in (Cause.METHOD_DENIED, Cause.TOOL_DENIED, Cause.TASK_UNKNOWN)),
-        *(each.word for each in (Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED)),
+        *(each.word for each in (Cause.RESOURCE_DENIED, Cause.PROMPT_DENIED, Cause.TOOL_HELD)),
     }
 )
 

@@ -13,7 +13,7 @@ from autobot_mcp_bridge.policy.principals import Principal
 from autobot_mcp_bridge.proxy.incoming import Refusal
 from autobot_mcp_bridge.proxy.replies import error_reply
 from autobot_mcp_bridge.proxy.served import Served
-from autobot_mcp_bridge.sessions.catalog import MAX_LISTED
+from autobot_mcp_bridge.sessions.pages import MAX_LISTED
 
 _ID = b'"v1"'
 

@@ -14,8 +14,9 @@ as another uid; only its owner writes.
 import fcntl
 import json
 import os
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,8 @@ RESOLVED = "resolved.json"
 LOCK = "requirements.txt"  # what a PyPI install consists of, with hashes
 # How often a lock that another process holds is tried again.
 LOCK_PAUSE = 0.2
+# A file of a package, by its path: npm's names have a scope or none.
+_IN_STORE = re.compile(rf"/packages/(?:{'|'.join(Kind)})/((?:@[^/@]+/)?[^/@]+@[^/]+)/")
 PUBLIC_DIRECTORY = 0o755
 PUBLIC_FILE = 0o644
 
@@ -233,6 +236,14 @@ def replace_public(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     draft.chmod(PUBLIC_FILE)
     draft.replace(path)
+
+
+def package_of(argv: Iterable[str]) -> str | None:
+    """The installed package that a command starts, `name@version`; None for one that is none."""
+    for word in argv:
+        if (found := _IN_STORE.search(word)) is not None:
+            return found[1]
+    return None
 
 
 def resolution_key(spec: PackageSpec) -> str:
