@@ -9,6 +9,7 @@ cannot look into root's home: there a copy is installed below the state director
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from venv_tools import ROOT, SetupError, Wanted, make
@@ -19,15 +20,20 @@ from autobot_mcp_bridge.units.access.reach import blocked_at
 STATE = Path(os.environ.get("MCP_BRIDGE_STATE_DIR") or "/var/lib/mcp-bridge")
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 EXAMPLES = ROOT / "examples"
+# With what the documented commands need, such as `mcp-bridge import` of YAML.
+SERVING = Wanted(more=("uv",), extras=("import",))
 
 
 def main(words: list[str]) -> int:
     """Return only where it fails; else this process is the proxy from then on."""
+    if not {"-h", "--help"}.isdisjoint(words):
+        print(__doc__)
+        return 0
     root = os.geteuid() == 0
     try:
         if root:
             folder = _reachable_state() / "venv.d"
-            make(folder, _base_for_all(), Wanted(editable=False, more=("uv",)))
+            make(folder, _base_for_all(), replace(SERVING, editable=False))
         else:
             folder = ROOT / ".venv"
             _own(folder)
@@ -63,7 +69,7 @@ def _own(folder: Path) -> None:
     stamp = folder / ".dependencies"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == larger.digest(base):
         return
-    make(folder, base, Wanted(more=("uv",)))
+    make(folder, base, SERVING)
 
 
 def _reachable_state() -> Path:

@@ -40,11 +40,13 @@ class Wanted:
         groups: dependency groups of pyproject.toml.
         editable: whether the checkout itself is used, or a copy of its package.
         more: requirements beyond the project's own.
+        extras: the project's optional dependencies.
     """
 
     groups: tuple[str, ...] = ()
     editable: bool = True
     more: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
     def digest(self, python: Path) -> str:
         text = f"{self} {python} {Path(__file__).read_text(encoding='utf-8')}"
@@ -124,6 +126,8 @@ def _dependencies(wanted: Wanted) -> list[str]:
     found = [*project["project"]["dependencies"], *wanted.more]
     # The backend too: a later change of the source is then installed without the network.
     found += [*project["build-system"]["requires"], EDITABLES]
+    for name in wanted.extras:
+        found += project["project"]["optional-dependencies"][name]
     for name in wanted.groups:
         found += _group(project["dependency-groups"], name)
     return list(dict.fromkeys(found))

@@ -443,6 +443,17 @@ def test_what_cannot_be_is_refused_with_what_can(words, status, says, places):
     assert "pw" not in done.err.replace("password", "")
 
 
+@pytest.mark.parametrize("name", [name for name, each in CLIENTS.items() if each.elsewhere])
+def test_the_file_of_other_systems_is_told_for_the_user_s_own_scope_alone(name, places, tmp_path):
+    assert "elsewhere" in run(places, "client", "files", "--for", name).err
+    others = [("--file", str(tmp_path / "f"))]
+    others += [("--scope", "project")] if CLIENTS[name].project else []
+    for words in others:
+        done = run(places, "client", "files", "--for", name, *words)
+        assert (done.status, "belongs into" in done.err) == (0, True)
+        assert "elsewhere" not in done.err
+
+
 def test_a_user_who_cannot_see_the_host_s_servers_is_told_how(places, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(reaching, "default_places", lambda uid: places)

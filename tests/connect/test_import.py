@@ -169,6 +169,22 @@ def test_a_secret_in_argv_leaves_a_disabled_server_with_the_secret_as_a_variable
     assert host.servers()["slack"].get("enabled", True) is True
 
 
+def test_the_table_says_of_each_disabled_entry_why(tmp_path, monkeypatch, capsys):
+    host = host_in(tmp_path, monkeypatch)
+    file = tmp_path / "f.json"
+    waits = {"command": "npx", "args": ["-y", "p", "${HOME}"]}
+    off = {"command": "npx", "args": ["-y", "p"], "disabled": True}
+    file.write_text(json.dumps({"mcpServers": {"waits": waits, "off": off}}), encoding="utf-8")
+
+    assert run(host, capsys, "--dry-run", str(file)) == 1
+    table = host.out.partition("\n\n")[0].splitlines()
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in table[1:]}
+    assert rows == {
+        "waits": ["disabled", "it waits for what is to do, below"],
+        "off": ["disabled", "the file has it disabled"],
+    }
+
+
 def test_placeholders_become_secrets_to_be_set_or_questions_and_a_value_answers_them(
     tmp_path, monkeypatch, capsys
 ):

@@ -192,7 +192,8 @@ def _show(
     snippet, client = wanted.snippet, wanted.snippet.client
     if written is None:
         print(rendered(snippet), end="")
-        other = f" (elsewhere: {client.elsewhere})" if client.elsewhere and not args.file else ""
+        of_user = args.scope == "user" and not args.file
+        other = f" (elsewhere: {client.elsewhere})" if client.elsewhere and of_user else ""
         note(f"this belongs into {file}{other}; --write puts it there")
     elif not written.changed:
         note(f"{file} has it already")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from autobot_mcp_bridge.cli.common import note, server_of
+from autobot_mcp_bridge.config.edit import no_such_server
 from autobot_mcp_bridge.config.errors import DataError, MissingError
 from autobot_mcp_bridge.config.load import Loaded, load
 from autobot_mcp_bridge.config.places import Places
@@ -42,7 +43,8 @@ def chosen(loaded: Loaded, names: Sequence[str]) -> list[ServerSpec]:
     wanted = [server_of(name) for name in names]
     missing = [server.instance for server in wanted if server not in known]
     if missing:
-        raise MissingError(f"no such server: {', '.join(missing)}")
+        there = [server.instance for server in known]
+        raise MissingError(no_such_server(", ".join(missing), there))
     return [known[server] for server in wanted]
 
 

@@ -137,7 +137,9 @@ async def test_what_cannot_be_upgraded_says_what_to_do(registry, environ, comman
         status, _, err = await command(bridge, "upgrade", "plain")
         assert status == 64
         assert "names no package" in err
-        assert (await command(bridge, "upgrade", "nobody"))[0] == 66
+        status, _, err = await command(bridge, "upgrade", "nobody")
+        assert status == 66
+        assert "there is no server nobody; there are open, pinned, plain" in err
 
 
 async def test_a_registry_that_cannot_be_reached_is_told_in_its_rows(registry, environ, command):

@@ -124,6 +124,6 @@ def test_an_error_does_not_show_what_stands_there(text):
 def test_yaml_is_refused_in_words_where_nothing_reads_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
 
-    with pytest.raises(UnavailableError, match="PyYAML"):
+    with pytest.raises(UnavailableError, match=r"PyYAML.*\[import\]"):
         parse(b"a:\n  - b\n", "f")
     assert parse(b"a = 1\n", "f") == tomllib.loads("a = 1\n")

@@ -70,7 +70,8 @@ def _yaml(text: str, file: str) -> Any:
         yaml = importlib.import_module("yaml")
     except ImportError:
         raise UnavailableError(
-            f"{file}: neither JSON nor TOML; YAML is read where PyYAML is installed"
+            f"{file}: neither JSON nor TOML; YAML is read where PyYAML is installed: "
+            "pip install 'autobot-mcp-bridge[import]', with the pip of this program's environment"
         ) from None
     try:
         return yaml.load(text, Loader=_loader(yaml))

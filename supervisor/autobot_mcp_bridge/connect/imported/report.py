@@ -6,6 +6,8 @@ from typing import Any
 
 from autobot_mcp_bridge.connect.imported.plan import Named, Planned, What
 
+_TO_DO = "it waits for what is to do, below"
+
 
 def needs_a_person(planned: Sequence[Planned]) -> bool:
     """Whether something of the file is not here as the file wants it."""
@@ -24,7 +26,8 @@ def rows(planned: Sequence[Planned]) -> Iterator[tuple[str, str, str]]:
     for each in planned:
         secrets = sum(named.put for named in each.secrets) if each.what is not What.SKIPPED else 0
         stored = f"{secrets} secret{'s' if secrets > 1 else ''} stored" if secrets else ""
-        yield name(each), each.what.value, "; ".join(filter(None, (each.why, stored))) or "-"
+        why = each.why or (_TO_DO if each.what is What.DISABLED and each.to_do else "")
+        yield name(each), each.what.value, "; ".join(filter(None, (why, stored))) or "-"
 
 
 def remarks(each: Planned) -> Iterator[str]:
