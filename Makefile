@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run setup install uninstall deb test lab vm clients conformance check ansible molecule lint-ansible role-readme dist sandbox-image bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox show-connect sandbox-report trace install-hooks clean
+.PHONY: help run setup install uninstall deb test lab vm clients conformance check ansible molecule lint-ansible role-readme dist sandbox-image bench bench-peers soak show-main show-units show-rollout show-protocol show-sandbox show-connect show-policy sandbox-report trace install-hooks clean
 
 PYTHON ?= python3
 # Installing takes the host's own, whichever Python stands first on PATH.
@@ -96,6 +96,9 @@ show-sandbox: setup  ## the same of profiles, network modes, secrets and doctor,
 
 show-connect: setup  ## the same of import, clients, remote servers and TLS (root)
 	@exec $(VENV)/python tests/show_connect.py $(ARGS)
+
+show-policy: setup  ## the same of principals, projects, the policy chain and its audit (root)
+	@exec $(VENV)/python tests/show_policy.py $(ARGS)
 
 sandbox-report: setup  ## try what servers must not do, in each profile and network mode (root)
 	@exec $(VENV)/python tests/sandbox/report.py $(ARGS)
