@@ -114,6 +114,9 @@ REQUIREMENTS = (
     Requirement("SM-19", "argument filters: fields, block or warn, decoding", "SM-19"),
     Requirement("SM-20", "response filters: block, warn or redact, decoding", "SM-20"),
     Requirement("SM-24", "a pattern that can match no tool is told", "SM-24"),
+    Requirement(
+        "SM-25", "a manifest's servers show the tools that their mode lets through", "SM-25"
+    ),
     Requirement("SM-35", "no call reaches a server unless its scopes have been asked", "SM-35"),
     Requirement("SM-36", "paths stay below the agent's directory", "SM-36, no link is followed"),
     Requirement("SM-37", "namespaces, and custom strategies", "SM-37, without sqlite files"),

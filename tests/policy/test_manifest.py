@@ -58,6 +58,7 @@ async def test_what_a_manifest_denies_is_not_listed_and_not_called(make, instanc
             assert (error["status"], error["message"]) == (200, f"Unknown tool: {name}")
 
 
+@pytest.mark.requirement("SM-25")
 async def test_mode_read_leaves_the_tools_that_say_they_only_read(make):
     async with make("pages") as client:
         assert sorted(await client.tools()) == ["read_note", "state"]
@@ -66,6 +67,7 @@ async def test_mode_read_leaves_the_tools_that_say_they_only_read(make):
             await refused_call(client, "tool_denied", name, {"text": "x"})
 
 
+@pytest.mark.requirement("SM-25")
 async def test_a_server_that_the_manifest_does_not_name_shows_nothing(make):
     async with make("elsewhere") as client:
         assert await client.tools() == []
